@@ -113,7 +113,7 @@ def released(name: str, x: Reals, epsilon: float, noise: dg.testing.SeededNoise)
     """One release under a budget of exactly its cost."""
     family, _, bounds = FAMILIES[name]
     records = x.astype(int) if name == "multinomial" else x
-    moments = dg.sufficient_statistics(records, family, bounds=bounds)
+    moments = dg.statistics.sufficient_statistics(records, family, bounds=bounds)
     return dg.release(moments, dg.LaplaceMechanism(epsilon), budget=dg.Budget(epsilon, unit=UNIT), noise=noise).value
 
 

@@ -195,7 +195,7 @@ def six(network: Any, rng: np.random.Generator) -> list[Callable[[Any], Any]]:
         lambda model: dg.query(model, {low: domain.levels(low)[0]}, {top: first}),
         lambda model: dg.query(model, {low: domain.levels(low)[0], top: second}),
         lambda model: dg.query(model, {child: domain.levels(child)[0]}, do={parent: domain.levels(parent)[0]}),
-        lambda model: dg.contrast(model, {low: domain.levels(low)[0]}, {top: first}, {top: second}),
+        lambda model: dg.questions.contrast(model, {low: domain.levels(low)[0]}, {top: first}, {top: second}),
         lambda model: dg.expectation(model, low, {top: second}, values=number),
         lambda model: dg.questions.mutual_information(model, child, parent),
     ]

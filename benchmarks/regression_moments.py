@@ -44,17 +44,19 @@ def write(path: Path, rows: int) -> None:
 def task(source: str, path: Path) -> Callable[[], Any]:
     """What is timed."""
     if source == "Parquet":
-        return lambda: dg.regression_moments(path, DESIGN)
+        return lambda: dg.statistics.regression_moments(path, DESIGN)
     if source == "Parquet, decoded only":
         return lambda: sum(len(batch) for batch in pq.ParquetFile(path).iter_batches())
     table = pq.read_table(path)
     if source == "Arrow table":
-        return lambda: dg.regression_moments(table, DESIGN)
+        return lambda: dg.statistics.regression_moments(table, DESIGN)
     X = np.empty((len(table), len(FEATURES)))
     for i, name in enumerate(FEATURES):
         X[:, i] = table[name].to_numpy()
     y = table["y"].to_numpy()
-    return (lambda: dg.regression_moments((X, y), DESIGN)) if source.startswith("arrays") else (lambda: X.T @ X)
+    return (
+        (lambda: dg.statistics.regression_moments((X, y), DESIGN)) if source.startswith("arrays") else (lambda: X.T @ X)
+    )
 
 
 def measure(source: str, path: Path) -> None:

@@ -112,7 +112,7 @@ def figures(made: World, epsilon: str, priors: dict[str, dg.RegressionPrior], se
     aim, new = weights_in_units(design, least_squares), scaled_columns(design, regression_features(made.test, design))
     target = made.test["y"].to_numpy()
     error = lambda weights: np.mean((target - new @ weights) ** 2) / target.var()  # noqa: E731
-    moments, noise = dg.regression_moments(made.train, design), dg.testing.SeededNoise(seed)
+    moments, noise = dg.statistics.regression_moments(made.train, design), dg.testing.SeededNoise(seed)
     release = dg.release(moments, dg.LaplaceMechanism(epsilon), budget=dg.Budget(epsilon), noise=noise)
     found = []
     for name, prior in [*priors.items(), ("plug-in", dg.RegressionPrior())]:

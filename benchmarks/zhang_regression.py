@@ -91,7 +91,7 @@ def repeat(frame: pd.DataFrame, design: LinearDesign, seed: int) -> Iterator[tup
     """Panel, method, x and error of every setting on one split."""
     cut = int(0.7 * len(frame))
     train, test = frame[:cut], frame[cut:]
-    moments = dg.regression_moments(train, design)
+    moments = dg.statistics.regression_moments(train, design)
 
     def private(epsilon: float, radius: float, precision: float) -> float:
         mechanism = dg.papers.RegressionSample(epsilon, radius=radius, precision=precision, idealized_numerics=True)

@@ -1,7 +1,7 @@
 """Differentially private Bayesian inference on graphical models.
 
 The public names, in the order data flows; each is imported when it is first used. What a tutorial types is here, the
-rest is in namespaces: ``choices`` (of a graph, where they are paid for), ``methods`` (how a posterior is drawn),
+rest is in namespaces: ``methods`` (how a posterior is drawn),
 ``questions`` (what else can be asked of one), ``results`` (the classes of what functions return), ``errors``,
 ``statistics`` (rows as codes), ``papers`` (mechanisms and formulas of the papers), ``testing`` (noise for tests) and
 ``extension`` (what families and mechanisms from outside are written with).
@@ -39,8 +39,6 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
 
     # sensitive statistics
     from dpgraph.statistics.counts import count as count
-    from dpgraph.statistics.moments import sufficient_statistics as sufficient_statistics
-    from dpgraph.statistics.regression import regression_moments as regression_moments
 
     # the door
     from dpgraph.privacy.records import PrivacyUnit as PrivacyUnit
@@ -66,7 +64,6 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     from dpgraph.models.markov_counts import fit_hmm as fit_hmm
     from dpgraph.inference.queries.asking import query as query
     from dpgraph.inference.queries.rows import query_rows as query_rows
-    from dpgraph.inference.queries.measures import contrast as contrast
     from dpgraph.inference.queries.measures import expectation as expectation
     from dpgraph.inference.network.queries import sample_rows as sample_rows
     from dpgraph.files.documents import save as save
@@ -89,7 +86,6 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     from dpgraph.estimators.cross_validation import cross_validate as cross_validate
 
     # namespaces
-    from dpgraph.mechanisms import choices as choices
     from dpgraph.privacy import errors as errors
     from dpgraph import extension as extension
     from dpgraph.inference import methods as methods
@@ -115,4 +111,4 @@ registers("mechanisms.additive.fourier", "FourierMechanism")
 registers("mechanisms.selection.posterior_sample", "PosteriorSample", "PosteriorSample (idealized numerics)")
 registers("mechanisms.selection.map_estimate", "MapEstimate")
 registers("mechanisms.selection.quantile", "PrivateQuantile")
-registers("mechanisms.selection.table_choice", "ParentsChoice", "TableChoice")
+registers("mechanisms.selection.parents_choice", "ParentsChoice")

@@ -108,7 +108,7 @@ def answer(found: Answer, axes: Any = None, *, plug_in: Answer | None = None) ->
     """The mean and the interval of each entry of an answer; of one set of probabilities points alone.
 
     Args:
-        found: The answer of ``dg.query``, ``dg.contrast`` or another question.
+        found: The answer of ``dg.query``, ``dg.questions.contrast`` or another question.
         axes: Where to draw; new ones by default.
         plug_in: The answer to the same question of ``dg.posterior``'s draws or its mean, to be drawn beside it.
 

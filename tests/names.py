@@ -2,7 +2,7 @@
 
 import dpgraph as dg
 
-SPACES = ("choices", "errors", "extension", "methods", "papers", "questions", "results", "statistics", "testing")
+SPACES = ("errors", "extension", "methods", "papers", "questions", "results", "statistics", "testing")
 
 
 def public_names(without=""):

@@ -67,7 +67,7 @@ def test_one_tempered_draw_costs_epsilon(epsilon):
 def test_the_noise_aware_law_is_the_packages():
     """The same release read by ``posterior``: 100 000 draws, means within 1 %, deviations within 2."""
     n, epsilon = 200, 0.1
-    moments = dg.sufficient_statistics([1] * 60 + [0] * 140, dg.expfam.Binomial())
+    moments = dg.statistics.sufficient_statistics([1] * 60 + [0] * 140, dg.expfam.Binomial())
     unit = dg.PrivacyUnit("replace")
     release = dg.release(
         moments, dg.LaplaceMechanism(epsilon), budget=dg.Budget(1, unit=unit), noise=dg.testing.SeededNoise(5)

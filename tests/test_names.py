@@ -137,7 +137,7 @@ def test_every_warning_is_listed_with_the_errors():
 
 def test_the_names_of_a_tutorial_are_few():
     # 57 of the first releases; contrast, expectation, query_rows and the namespace questions: what a posterior is for;
-    # learn_network, all_pairs and choose_network: what those have who have a table and no graph; the namespace choices
+    # learn_network, all_pairs and choose_network: what those have who have a table and no graph
     # write_html: a page for a privacy officer
     assert len(dg.__all__) <= 66
     assert set(SPACES) <= set(dg.__all__)
@@ -152,7 +152,7 @@ def test_the_names_of_a_namespace_are_those_that_are_listed(space):
         assert name in dir(module)
 
 
-@pytest.mark.parametrize("space", ["choices", "errors", "methods", "questions", "results", "statistics", "testing"])
+@pytest.mark.parametrize("space", ["errors", "methods", "questions", "results", "statistics", "testing"])
 def test_a_name_has_one_place(space):
     """What a tutorial types is not in a namespace too; those of papers and extensions repeat a few on purpose."""
     assert set(getattr(dg, space).__all__) & set(dg.__all__) == set()

@@ -25,7 +25,7 @@ def values():
     plug_in = dg.posterior(release, method="plug-in")
     draws = dg.posterior(release, method="tables", draws=20, seed=0)
     sampled = dg.release(counts, dg.PosteriorSample(1, draws=2), budget=budget, noise=noise)
-    moments = dg.sufficient_statistics(rng.random(50), dg.expfam.Exponential(), bounds=(0, 3))
+    moments = dg.statistics.sufficient_statistics(rng.random(50), dg.expfam.Exponential(), bounds=(0, 3))
     noisy = dg.release(moments, dg.LaplaceMechanism(1), budget=budget, noise=noise)
     parameters = dg.posterior(noisy, prior=dg.expfam.Exponential().prior(2, 1), draws=50, seed=0)
     made = {

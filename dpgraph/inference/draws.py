@@ -62,9 +62,9 @@ class Draws:
         """The draws of each unknown by its name, in the units that users read, axes (chain, draw, ...)."""
         raise NotImplementedError
 
-    def read(self, values: Mapping[str, Reals]) -> Any:
+    def read(self, arrays: Mapping[str, Reals]) -> Any:
         """One draw, or a mean of draws, as users read it: a number for each name."""
-        return {name: float(value) for name, value in values.items()}
+        return {name: float(value) for name, value in arrays.items()}
 
     def labels(self, name: str) -> list[dict[str, Any]]:
         """The first columns of ``to_frame`` for each entry of an array."""

@@ -10,7 +10,15 @@ I(smoke; bronc) = 0.0462
 from __future__ import annotations
 
 from dpgraph.inference.queries.buckets import Explanation, most_probable, sample_given
-from dpgraph.inference.queries.measures import entropy, mutual_information
+from dpgraph.inference.queries.measures import contrast, entropy, mutual_information
 from dpgraph.inference.queries.rows import row_probabilities
 
-__all__ = ["Explanation", "entropy", "most_probable", "mutual_information", "row_probabilities", "sample_given"]
+__all__ = [
+    "Explanation",
+    "contrast",
+    "entropy",
+    "most_probable",
+    "mutual_information",
+    "row_probabilities",
+    "sample_given",
+]

@@ -9,7 +9,7 @@ from dpgraph.structure.network import Network
 
 
 def check_network(description: object, mechanism: object) -> None:
-    """Refuses what is no network.
+    """Refuses any description but a network.
 
     >>> check_network(Network.of({"rain": ["no", "yes"]}, {}), "MapEstimate")
     """
@@ -19,9 +19,9 @@ def check_network(description: object, mechanism: object) -> None:
 
 
 def check_any_tables(description: object, mechanism: object) -> None:
-    """Refuses what is not any table of a domain."""
+    """Refuses any description but the tables of a domain."""
     if not isinstance(description, AnyTables):
-        raise ReleaseError(f"{type(mechanism).__name__} chooses among dg.statistics.any_tables(rows, domain)")
+        raise ReleaseError(f"{type(mechanism).__name__} chooses among the tables of a domain (any_tables)")
 
 
 def check_graph(network: Network, mechanism: object) -> None:
@@ -35,7 +35,7 @@ def check_graph(network: Network, mechanism: object) -> None:
 
 
 def check_one_ways(margins: object) -> None:
-    """Refuses what is no public margins."""
+    """Refuses margins that are not public margins."""
     if not isinstance(margins, OneWays):
         raise ReleaseError(f"public margins are OneWays; got {type(margins).__name__}")
 

@@ -1,7 +1,7 @@
-"""Whether a record can be reproduced: its mechanism, planned again from the record, would record the same.
+"""Checks of a record: its mechanism, planned again from the record, would record the same.
 
-An edited record is refused even where it claims too much: with other noise than was drawn, every posterior made from
-it would be wrong. Nothing here proves who wrote a record; whoever can plan a release can forge one.
+An edited record is refused even where it claims too much: with other noise than was drawn, every posterior made from it
+would be wrong. Nothing here proves who wrote a record; whoever can plan a release can forge one.
 """
 
 from __future__ import annotations
@@ -29,12 +29,10 @@ Structure = Any
 #: What a mechanism plans for a description, from what its record says of its settings.
 Replan = Callable[[Event, PrivacyUnit, Structure], Event]
 
-#: The part of a charge beyond its other parts: a claim of nothing drawn.
-UNSPENT = "unspent"
 #: The fits of a cross-validation, which its one evaluation read and of which nothing else left.
 HELD_OUT_FITS = "fits of folds"
-#: Parts that are claims without measurements, and those that chose the tables that another part measured.
-_UNDRAWN, _CHOICES = (UNSPENT, HELD_OUT_FITS), ("ParentsChoice", "TableChoice")
+#: The part that chose the tables that another part measured.
+PARENTS_CHOICE = "ParentsChoice"
 
 _REPLANS: dict[str, Replan] = {}
 
@@ -92,9 +90,9 @@ def register_selection(
 def check_reproduced(provenance: Provenance, structure: Structure) -> None:
     """Refuses a record that its mechanism could not have made.
 
-    ``structure`` is what was measured: a network or another description, None where there is none. For several releases
-    read as one it is a tuple of what each measured, or what they all are read in; releases that chose among tables
-    chose among tables of the same domain.
+    ``structure`` is the measured description, None where there is none. For several releases read as one it is a tuple
+    of their descriptions, or one description of all; releases that chose among tables chose among tables of the same
+    domain.
     """
     event, unit = provenance.event, provenance.unit
     if event.parts:
@@ -116,7 +114,7 @@ def _check_single(event: Event, unit: PrivacyUnit, structure: Structure) -> None
 
 
 def _difference(event: Event, planned: Event) -> str:
-    """What a record says otherwise than the plan of its mechanism."""
+    """The first difference between a record and the plan of its mechanism, in words."""
     if [m.table for m in event.measurements] != [m.table for m in planned.measurements]:
         return "does not measure what its record says"
     for said, true in zip(event.measurements, planned.measurements, strict=True):
@@ -148,7 +146,7 @@ def _check_parts(event: Event, unit: PrivacyUnit, structures: Iterator[Structure
     for part in event.parts:
         if part.parts:
             _check_parts(part, unit, structures)
-        elif part.mechanism in _UNDRAWN:
+        elif part.mechanism == HELD_OUT_FITS:
             _check_undrawn(part, event, next(structures))
         else:
             _check_single(part, unit, next(structures))
@@ -161,19 +159,17 @@ def _check_undrawn(part: Event, whole: Event, structure: Structure) -> None:
     beside = [other for other in whole.parts if other.mechanism == part.mechanism]
     if part.measurements or part.selections or part.joint is not None or len(beside) > 1:
         raise ReleaseError(f"the part {part.mechanism!r} is there once at most, and drew nothing")
-    if part.mechanism == UNSPENT and not any(other.mechanism in _CHOICES for other in whole.parts):
-        raise ReleaseError(f"only a release whose tables were chosen has a part {UNSPENT!r}")
-    if part.mechanism == HELD_OUT_FITS and not (isinstance(structure, OutcomeDescription) and len(whole.parts) == 2):
+    if not (isinstance(structure, OutcomeDescription) and len(whole.parts) == 2):
         raise ReleaseError(f"only one evaluation, which read {HELD_OUT_FITS}, has them beside it")
 
 
 def measured_parts(event: Event) -> tuple[Event, ...]:
-    """The parts of an event that released a value of their own; the others chose what these measured, or are unspent.
+    """The parts of an event that released a value of their own: neither a choice of tables nor fits of folds.
 
     >>> [part.mechanism for part in measured_parts(Event("LaplaceMechanism", Fraction(1)))]
     ['LaplaceMechanism']
     """
-    return tuple(part for part in event.events if part.mechanism not in (*_CHOICES, *_UNDRAWN))
+    return tuple(part for part in event.events if part.mechanism not in (PARENTS_CHOICE, HELD_OUT_FITS))
 
 
 def _structures(event: Event, structure: Structure) -> Iterator[Structure]:
@@ -184,7 +180,7 @@ def _structures(event: Event, structure: Structure) -> Iterator[Structure]:
         raise ReleaseError("the releases are not as many as their events")
     rest = iter(known)
     for part in event.events:
-        if part.mechanism in _CHOICES:
+        if part.mechanism == PARENTS_CHOICE:
             yield AnyTables(known[0].domain) if isinstance(known[0], Network) else None
         else:
-            yield known[0] if part.mechanism in _UNDRAWN else next(rest)
+            yield known[0] if part.mechanism == HELD_OUT_FITS else next(rest)

@@ -1,4 +1,4 @@
-"""What events cost together, and the budget, the one mutable object in the package."""
+"""The cost of events together, and the budget, the one mutable object in the package."""
 
 from __future__ import annotations
 
@@ -44,20 +44,21 @@ def cost(
 ) -> PrivacyCost:
     """The privacy cost of several releases or events on the same rows, one after the other.
 
-    This prices the past; it is no limit on what comes next: an odometer, not a filter. ``"basic"`` may also decide
+    A cost prices the past and does not limit later releases: an odometer, not a filter. ``"basic"`` may also decide
     whether to go on: sums of epsilons hold where each release is chosen after seeing earlier ones. The others hold
     where the number of releases and their costs were fixed beforehand (``"pld"``: the releases themselves); a rule such
-    as "go on until zcdp says 1" is not proved to cost 1. ``Budget(..., accounting="zcdp")`` is such a rule that is.
+    as "go on until zcdp says 1" is not proved to cost 1. ``Budget(..., accounting="zcdp")`` is such a rule with a
+    proof.
 
     Args:
-        spent: What was done.
+        spent: One release or event, or several.
         method: ``"basic"``: epsilons and deltas add, exact. ``"advanced"``: as the papers compose (see
             ``composition.advanced``). ``"zcdp"``: zero-concentrated (``composition.zero_concentrated``). ``"pld"``:
             numerical composition of privacy loss distributions by dp-accounting, from the recorded noise laws and
             movements where those say enough (``composition.shifts``), else from each event's claim.
         delta: The delta to price at, for every method but basic. No method gives more than basic does where basic's
             own delta is within it.
-        unit: The unit of bare events, so that releases under another one are refused; a release has its own.
+        unit: The unit of bare events; releases under another unit are refused.
 
     Raises:
         ReleaseError: If delta is missing or out of range, the releases protect different units, the method is
@@ -100,19 +101,19 @@ def cost(
 
 
 class Budget:
-    """A limit on what may be spent on one data set, kept in exact fractions.
+    """A limit on the privacy cost of one data set, kept in exact fractions.
 
-    What is charged never passes the limit, also where each release is chosen after seeing the ones before it.
+    The sum of all charges never passes the limit, also where each release is chosen after seeing the ones before it.
     ``accounting`` says by which filter (``privacy.filters``; docs/accounting.md says which when):
 
     * ``"basic"``: epsilons and deltas add.
     * ``"zcdp"``: (epsilon, delta) becomes a rho once, and each event is charged its rho. Many small releases and
       Gaussian noise cost far less; one large pure release costs more.
-    * ``"pld"``: ``plan`` prices a list that is fixed beforehand, and only what was planned is drawn.
+    * ``"pld"``: ``plan`` prices a list that is fixed beforehand, and only planned releases are drawn.
 
     A budget made by its name lives in the memory of one process. ``Budget.open`` keeps it in a ledger, a file or a
     database that outlives the process and that processes share. Copies, deep copies and scikit-learn clones are the
-    same budget. In memory, pickling it, or charging it from a forked child, is refused, because a second copy could
+    same budget. A pickled copy of a budget in memory, or one in a forked child, cannot be charged, because it could
     spend the same epsilon twice; a budget in a ledger opens that ledger again there.
 
     Args:
@@ -164,10 +165,10 @@ class Budget:
     ) -> Budget:
         """The budget of a data set in a ledger, which is made where it is not there yet.
 
-        A ledger is an append-only list of rows in a SQLite file or a PostgreSQL database (docs/ledger.md). Every
-        charge is checked and written in one transaction before anything is drawn, so what was spent survives a
-        restart, a crash and several processes. Each row holds a digest of the one before: edited, removed or reordered
-        rows are noticed here and by ``budget.ledger.verify()``.
+        A ledger is an append-only list of rows in a SQLite file or a PostgreSQL database (docs/ledger.md). Every charge
+        is checked and written in one transaction before anything is drawn, so charges survive a restart, a crash and
+        several processes. Each row holds a digest of the one before: edited, removed or reordered rows are noticed here
+        and by ``budget.ledger.verify()``.
 
         Args:
             url: A path, ``sqlite:///path`` or ``postgresql://user@host/database``. Leave passwords to ``~/.pgpass`` or
@@ -178,10 +179,10 @@ class Budget:
             delta: The whole delta; 0 where the budget is made.
             unit: Whom the budget protects; one replaced row where the budget is made.
             accounting: How charges add; ``"basic"`` where the budget is made.
-            source: What the rows are, by a name such as a table's or an extract's, never their content; where the
-                ledger names one it must be the same.
-            who: Whose charges these are, in the rows; an allowance of that name limits them (``Ledger.allow``).
-            purpose: What they are for, in the rows.
+            source: The name of the rows, such as a table's or an extract's, never their content; where the ledger names
+                one it must be the same.
+            who: The label of whoever charges, in the rows; an allowance of that name limits them (``Ledger.allow``).
+            purpose: The purpose of the charges, in the rows.
 
         Raises:
             LedgerError: If the ledger cannot be read or written, was edited, is not of this data set, or was made
@@ -201,7 +202,6 @@ class Budget:
 
     @classmethod
     def _of(cls, account: Account, group: RowGroup | None = None) -> Budget:
-        """The budget of an account."""
         made = Budget.__new__(Budget)
         made._account, made._group = account, group
         return made
@@ -243,12 +243,12 @@ class Budget:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What was charged, in order; under ``"pld"`` the plans."""
+        """The events of all charges, in order; under ``"pld"`` the plans."""
         return self._account.events()
 
     @property
     def planned(self) -> tuple[Event, ...]:
-        """What was planned and is not drawn yet, in order."""
+        """The planned events that are not drawn yet, in order."""
         return self._account.planned()
 
     @property
@@ -273,20 +273,12 @@ class Budget:
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger behind the budget: its rows, allowances and checks.
-
-        Raises:
-            ReleaseError: If the budget is in memory.
-        """
+        """The ledger behind the budget: its rows, allowances and checks; ReleaseError for a budget in memory."""
         return self._durable().book()
 
     @property
     def head(self) -> str:
-        """The digest of the ledger's newest row, to be kept elsewhere: ``ledger.verify(expected_head=...)``.
-
-        Raises:
-            ReleaseError: If the budget is in memory.
-        """
+        """The digest of the ledger's newest row, to be kept elsewhere: ``ledger.verify(expected_head=...)``."""
         return self.ledger.head
 
     def for_(self, who: str, purpose: str = "") -> Budget:
@@ -298,29 +290,29 @@ class Budget:
         return Budget._of(self._durable().labelled(who, purpose), self._group)
 
     def _durable(self) -> DurableAccount:
-        """The account in a ledger."""
         if isinstance(self._account, InMemory):
             raise ReleaseError("this budget lives in memory; Budget.open keeps one in a ledger")
         return self._account
 
     def cost(self, method: Method | None = None, delta: Number | None = None) -> PrivacyCost:
-        """The price of everything charged so far, by the budget's own accounting or as ``cost`` prices it.
+        """The price of all charges so far, by the budget's own accounting or as ``cost`` prices it.
 
-        With a method it prices the past and is no limit on what comes next: an odometer, not a filter. What the budget
-        enforces is its own accounting, whatever the method asked for here.
+        With a method it prices the past and does not limit later releases. The budget enforces its own accounting,
+        whichever method is asked for here.
         """
         if method is None and delta is None:
             return self._account.rule.price(self._account.spent())
         return cost(self.events, method or "basic", delta, unit=self.unit)
 
     def left_after(self, event: Event) -> PrivacyCost:
-        """What would be left after an event: the epsilon of one more pure release, and the delta; nothing is charged.
+        """The cost that remains after an event: the epsilon of one more pure release, and the delta; nothing is
+        charged.
 
         Args:
-            event: What might be drawn, such as ``LaplaceMechanism(1).event(network, budget.unit)``.
+            event: A possible event, such as ``LaplaceMechanism(1).event(network, budget.unit)``.
 
         Raises:
-            BudgetExceededError: If the event does not fit what is left, or an allowance.
+            BudgetExceededError: If the event does not fit the budget or an allowance.
             LedgerError: If the ledger cannot be read, or was edited.
             ReleaseError: If the budget's accounting has no price for the event.
 
@@ -334,12 +326,12 @@ class Budget:
         """Charges a list of releases that is fixed now, priced together, so that each can be drawn once later.
 
         The list is charged whole, by numerical composition of its privacy loss distributions at delta. Afterwards
-        ``release`` takes from it, in any order, what has an event equal to a planned one, each once. Several plans add
-        up, epsilon and delta; their releases may take turns.
+        ``release`` takes from it, in any order, each release whose event equals a planned one, each once. Several plans
+        add up, epsilon and delta; their releases may take turns.
 
         Args:
-            items: Events, or pairs of a mechanism and what it is to release: ``(LaplaceMechanism(1), network)``.
-            delta: What the plan takes of delta, all that is left by default.
+            items: Events, or pairs of a mechanism and a description: ``(LaplaceMechanism(1), network)``.
+            delta: The delta of the plan, by default all of the budget's that no plan took.
 
         Returns:
             The event that was charged.
@@ -361,21 +353,20 @@ class Budget:
     def parallel(self, domain: Any, by: str, *, epsilon: Number, delta: Number = 0) -> dict[Any, Budget]:
         """Charges once for releases on disjoint groups of rows, and gives each group a budget of its own.
 
-        Each budget takes only counts of rows in its own group, ``count(rows, network, where={by: level})``, declared
-        as in ``domain``, so the groups share no row. What each may spend follows from ``composition.parallel_cost``:
-        with one row per person all of epsilon under add/remove, half of it under replace, where a row may move between
+        Each budget takes only counts of rows in its own group, ``count(rows, network, where={by: level})``, declared as
+        in ``domain``, so the groups share no row. The limit of each follows from ``composition.parallel_cost``: with
+        one row per person all of epsilon under add/remove, half of it under replace, where a row may move between
         groups. The groups' own unit is add/remove either way: how many rows a group has is not public.
 
-        A group's budget may be split again, by another variable; its groups are the conjunctions,
-        ``where={by: level, then: level}``. By induction everything released inside a group costs at most the group's
-        epsilon, so the whole tree costs what was charged at its top.
-
-        In a ledger the groups' budgets are kept too: ``groups`` returns them after a restart, with what is left.
+        A group's budget may be split again, by another variable; its groups are the conjunctions, ``where={by: level,
+        then: level}``. By induction all releases inside a group cost at most the group's epsilon, so the whole tree
+        costs at most the charge at its top. In a ledger the groups' budgets are kept too: ``groups`` returns them after
+        a restart.
 
         Args:
             domain: The domain that declares the variable.
             by: The variable whose levels are the groups.
-            epsilon: What this budget is charged, now and whole, however little the groups spend.
+            epsilon: The charge to this budget, now and whole, however little the groups spend.
             delta: Its delta.
 
         Returns:
@@ -407,7 +398,7 @@ class Budget:
         }
 
     def groups(self, domain: Any, by: str, *, row: int | None = None) -> dict[Any, Budget]:
-        """The budgets of groups that ``parallel`` made of this budget in a ledger, with what is left of them; free.
+        """The budgets of groups that ``parallel`` made of this budget in a ledger, with their remaining epsilon; free.
 
         Args:
             domain: The domain that declares the variable, as it did then.
@@ -429,14 +420,14 @@ class Budget:
         """Records an event, or refuses it whole. There is no way to take a charge back.
 
         Args:
-            event: What is about to be drawn.
-            made: What a ledger's row says beside it: what is measured, and the mechanism.
+            event: The event of the next draw.
+            made: The description and the mechanism, for a ledger's row.
 
         Returns:
             The ledger's row, by its number and its digest; None in memory.
 
         Raises:
-            BudgetExceededError: If the event does not fit what is left, or an allowance; nothing is charged.
+            BudgetExceededError: If the event does not fit the budget or an allowance; nothing is charged.
             LedgerError: If the ledger cannot be read or written. The charge may stand; nothing may be drawn.
             ReleaseError: If this is a forked copy of the process that made a budget in memory, its accounting has no
                 price for the event, or a group beside this one was charged for another choice of rows.
@@ -480,12 +471,10 @@ class Budget:
 
 
 def _conditions(domain: Any, by: str) -> list[Condition]:
-    """One condition for each level of a variable."""
     return [Condition(by, level, domain[by]) for level in domain.levels(by)]
 
 
 def _fixed(condition: Condition) -> Fixed:
-    """A condition in print, as records hold it."""
     return Fixed.of(condition.by, condition.level, condition.declaration)
 
 

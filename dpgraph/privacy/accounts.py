@@ -1,4 +1,4 @@
-"""Where a budget keeps what was spent: in the memory of one process, or in a durable ledger (``privacy.ledger``)."""
+"""The place of a budget's charges: the memory of one process, or a durable ledger (``privacy.ledger``)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpgraph.privacy.rows import Fixed
 
 @dataclass(frozen=True)
 class Split:
-    """What the groups of ``Budget.parallel`` get: how each accounts, its limit, and its condition in print."""
+    """The groups of ``Budget.parallel``: how each accounts, its limit, and its condition in print."""
 
     accounting: str
     share: PrivacyCost
@@ -26,13 +26,10 @@ class Split:
 
 @dataclass(frozen=True)
 class Made:
-    """What a charge is for, beside its event; public.
+    """The public circumstances of a charge, beside its event.
 
-    Attributes:
-        description: What is measured, such as a network.
-        mechanism: The mechanism value.
-        split: The groups that the charge pays for.
-        choice: The random name of a choice of some rows of each person; None where none was made.
+    ``split`` are the groups that the charge pays for, ``choice`` the random name of a choice of some rows of each
+    person, None where none was made.
     """
 
     description: Any = None
@@ -81,11 +78,11 @@ class InMemory:
         return self._charges[-1][1] if self._charges else self.rule.start
 
     def remaining(self) -> PrivacyCost:
-        """What is left."""
+        """The cost that the limit still allows."""
         return self.rule.remaining(self.spent())
 
     def left_after(self, event: Event) -> PrivacyCost:
-        """What would be left after an event."""
+        """The cost that remains after an event."""
         return self.rule.remaining(self.spent() if event in self._planned else self._after(event))
 
     def _after(self, event: Event) -> Spent:
@@ -97,11 +94,11 @@ class InMemory:
         return after
 
     def events(self) -> tuple[Event, ...]:
-        """What was charged, in order."""
+        """The events of all charges, in order."""
         return tuple(event for event, _ in self._charges)
 
     def planned(self) -> tuple[Event, ...]:
-        """What was planned and is not drawn yet, in order."""
+        """The planned events that are not drawn yet, in order."""
         return tuple(self._planned)
 
     def charge(self, event: Event, made: Made) -> None:
@@ -133,7 +130,7 @@ class InMemory:
         return made
 
     def reopening(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """A copy that shows what was spent and cannot spend: two that can would spend the same epsilon twice.
+        """A copy that shows the charges and cannot spend: two that can would spend the same epsilon twice.
 
         It travels, so that a fitted model can be pickled, and a worker of ``n_jobs=2`` refuses in words that reach the
         user: where pickling fails, joblib's own error takes their place.

@@ -1,4 +1,4 @@
-"""Names for the kinds of numpy arrays, by what they hold; shapes are in the docstrings that use them."""
+"""Names for the kinds of numpy arrays, by their elements; shapes are in the docstrings that use them."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ MOST = 2**63 - 1
 
 
 def is_whole(value: object, least: int = 0, most: int | None = None) -> TypeGuard[int]:
-    """Whether a value is a Python int within bounds; True and False are not.
+    """True for a Python int within bounds; False for True and False.
 
     >>> is_whole(3), is_whole(-1), is_whole(True), is_whole(3.0), is_whole(3, most=2)
     (True, False, False, False, False)
@@ -44,11 +44,11 @@ def check_boolean(name: str, value: object, *, error: type[Exception] = ReleaseE
 
 
 def check_choice(name: str, value: object, choices: Any) -> None:
-    """Refuses a setting that is none of a Literal's values."""
+    """Refuses a setting that is not among a Literal's values."""
     if value not in get_args(choices):
         raise ReleaseError(f"{name} must be one of {', '.join(map(repr, get_args(choices)))}; got {value!r}")
 
 
 def is_number(value: Any) -> TypeGuard[int | float]:
-    """Whether a value is a Python int or float; True and False are not, infinity and NaN are."""
+    """True for a Python int or float, infinity and NaN too; False for True and False."""
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,6 +1,6 @@
 """The cost of an event's noise, recomputed from its laws and movements, so that its claim can be checked.
 
-Sums of fractions are compared with claims exactly. Each law says what it costs (``measurements.NoiseLaw``). For a
+Sums of fractions are compared with claims exactly. Each law gives its own cost (``measurements.NoiseLaw``). For a
 person who moves measurement m by d_m:
 
 * discrete Laplace of scale b: the log ratio is at most ||d_m||_1 / b, which adds up over measurements; where the
@@ -32,7 +32,7 @@ SLACK = 1e-9
 
 
 def exceeds(parts: Sequence[Fraction], limit: Fraction) -> bool:
-    """Whether fractions add up to more than a limit, exactly.
+    """True if the sum of fractions is above a limit, exactly.
 
     >>> exceeds([Fraction(1, 3)] * 3, Fraction(1)), exceeds([Fraction(1, 3)] * 4, Fraction(1))
     (False, True)
@@ -73,7 +73,7 @@ def concentrated_parts(measurements: Iterable[Measurement], least: int = 0) -> l
 
 
 def joint_parts(event: Event) -> list[Fraction]:
-    """For each kind of measurement, the epsilon if the whole joint distance were that of one; [] without one."""
+    """The epsilon of each kind of measurement, as if it moved by the whole joint distance; [] without one."""
     if event.joint is None:
         return []
     alike = {(weight, m.law) for weight, m in zip(event.joint.weights, event.measurements, strict=True)}
@@ -82,7 +82,7 @@ def joint_parts(event: Event) -> list[Fraction]:
 
 
 def is_pure(event: Event) -> bool:
-    """Whether the noise of everything that moves has an epsilon: Gaussian noise has none."""
+    """True if the noise of each measurement that moves has an epsilon: Gaussian noise has none."""
     return all(m.law.epsilon(m.movement.l1) is not None for m in event.measurements)
 
 

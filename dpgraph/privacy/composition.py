@@ -49,9 +49,9 @@ def basic(events: Iterable[Event]) -> PrivacyCost:
 def advanced(events: Collection[Event], delta: Fraction) -> PrivacyCost:
     """The k-fold advanced composition of Dwork, Rothblum and Vadhan 2010, Theorem III.3, with unequal epsilons.
 
-    sqrt(2 ln(1 / d) sum epsilon_i^2) + sum epsilon_i (exp(epsilon_i) - 1), where d is what the events' own deltas
-    leave of delta. The papers use it so (Foulds et al. 2016, section 4). Each privacy loss lies in
-    [-epsilon_i, epsilon_i] and has a mean of at most epsilon_i (exp(epsilon_i) - 1); the rest is Azuma's inequality.
+    The epsilon is sqrt(2 ln(1 / d) sum epsilon_i^2) + sum epsilon_i (exp(epsilon_i) - 1), with d the delta less the
+    events' own deltas. The papers use it so (Foulds et al. 2016, section 4). Each privacy loss lies in [-epsilon_i,
+    epsilon_i] and has a mean of at most epsilon_i (exp(epsilon_i) - 1); the rest is Azuma's inequality.
     """
     slack = _unclaimed_delta(delta, events)
     epsilons = [float(event.epsilon) for event in events]
@@ -77,8 +77,8 @@ def zero_concentrated(events: Collection[Event], delta: Fraction) -> PrivacyCost
 def rho_of(event: Event) -> Fraction | None:
     """The least rho that is proved of an event; None of one that has a delta and claims no rho.
 
-    That is the least of the rho it claims, that of its pure epsilon (``pure_rho``) and, of a pure event,
-    that of the shifts on record; what the epsilons of those leave of the claim is taken to be spent beside them.
+    The least of its claimed rho, the rho of its pure epsilon (``pure_rho``) and, for a pure event, the rho of the
+    shifts on record plus the rho of any epsilon that the claim has above those shifts.
 
     >>> float(rho_of(Event("a", Fraction(1))))
     0.462117157261
@@ -278,7 +278,7 @@ def _two_steps(epsilon: Fraction) -> Fraction:
 
 
 def _unclaimed_delta(delta: Fraction, events: Iterable[Event]) -> Fraction:
-    """What is left of delta after the deltas that events claim for themselves."""
+    """Delta less the deltas that events claim for themselves."""
     claimed = basic(events).delta
     if claimed >= delta:
         raise ReleaseError(

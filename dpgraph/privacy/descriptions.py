@@ -1,8 +1,8 @@
-"""What can be measured, in two protocols: a public description, and the sensitive statistics that it describes.
+"""The measurable in two protocols: a public description, and the sensitive statistics that it describes.
 
-A description says from public structure alone which blocks of integers there are and how far one person's rows move
-each. Statistics hold the exact integers of those blocks, and add. ``release``, the mechanisms that add noise, files and
-accountants know nothing else of a family, so that a family is added by writing these two.
+A description gives from public structure alone the blocks of integers and how far one person's rows move each.
+Statistics hold the exact integers of those blocks, and add. ``release``, the mechanisms that add noise, files and
+accountants know nothing else of a family, so a family is added by writing these two.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class Block:
 
 
 class Description(Protocol):
-    """What is measured: public, frozen, comparable and hashable, such as a network or a regression's design.
+    """A public, frozen, comparable and hashable description, such as a network or a regression's design.
 
-    Where mechanisms that add noise to any description are to take it, it also says what noisy integers of its blocks
-    stand for: a method ``noisy(values, laws, n, unit)``, or a function registered with ``noisy_value``.
+    Mechanisms that add noise to any description also need the meaning of noisy integers of its blocks: a method
+    ``noisy(values, laws, n, unit)``, or a function registered with ``noisy_value``.
     """
 
     def blocks(self, unit: PrivacyUnit) -> tuple[Block, ...]:
@@ -70,7 +70,7 @@ class Statistics(Protocol):
 
     @property
     def description(self) -> Description:
-        """What they are the statistics of."""
+        """The public description of the statistics."""
         ...
 
     @property
@@ -94,7 +94,7 @@ def noisy_value(
     """The public value that a release of noisy blocks holds; by default the description's method ``noisy``.
 
     Args:
-        description: What was measured; a value of a type that cannot have the method registers a function here.
+        description: The description; a value of a type that cannot have the method registers a function here.
         values: The noisy integers of each measured block.
         laws: The law of the noise of each.
         n: The exact number of rows where it is public, else None.
@@ -104,13 +104,13 @@ def noisy_value(
 
 
 def is_readable(description: Any) -> bool:
-    """Whether noisy blocks of this description have a meaning: it has a method ``noisy`` or is registered."""
+    """True if noisy blocks of this description have a meaning: a method ``noisy`` or a registered function."""
     registered = noisy_value.dispatch(type(description)) is not noisy_value.dispatch(object)
     return registered or callable(getattr(description, "noisy", None))
 
 
 def description_of(statistics: Any) -> Any:
-    """The public description of sensitive statistics."""
+    """The public description of sensitive statistics; refuses any other value."""
     description = getattr(statistics, "description", None)
     has_blocks = callable(getattr(description, "blocks", None)) and not isinstance(description, type)
     if not has_blocks or not callable(getattr(statistics, "sensitive_block", None)):

@@ -1,4 +1,4 @@
-"""What is shown, and whether anybody looks: names come from files, and a terminal obeys control characters."""
+"""Values in words and tables: names come from files, and a terminal obeys control characters."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def rows_in_words(n: int | None) -> str:
 
 
 def summary(kind: str, *parts: Any) -> str:
-    """A value in one line: its class and what there is to say of it; parts that are None are left out.
+    """A value in one line: its class and its parts; None parts are left out.
 
     >>> summary("Tables", "3 tables", None, "n = 7")
     'Tables(3 tables; n = 7)'
@@ -111,7 +111,7 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], words: Sequenc
 
 
 def _narrowed(wanted: Sequence[int], headers: Sequence[int], words: Sequence[bool], width: int) -> list[int]:
-    """The widths of columns: those of words have a common limit, the highest under which the lines fit."""
+    """The widths of columns: columns of words have a common limit, the highest under which the lines fit."""
     widths = list(wanted)
     for limit in range(width, LEAST - 1, -1):
         if sum(widths) + 2 * (len(widths) - 1) <= width:
@@ -123,7 +123,7 @@ def _narrowed(wanted: Sequence[int], headers: Sequence[int], words: Sequence[boo
 
 
 def _folded(widths: Sequence[int], width: int) -> list[list[int]]:
-    """Which columns stand beside each other; those that find no place go below, after the first one again."""
+    """The columns of each block of lines; columns without a place go below, after the first one again."""
     blocks = [[0]]
     for i in range(1, len(widths)):
         if len(blocks[-1]) > 1 and sum(widths[j] + 2 for j in blocks[-1]) + widths[i] > width:

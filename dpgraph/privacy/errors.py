@@ -1,4 +1,4 @@
-"""Every error and warning of the package; an error is a ``DPGraphError``, and its class says what went wrong.
+"""Every error and warning of the package; an error is a ``DPGraphError``, and its class names the kind of problem.
 
 A refusal comes before anything is charged, and its words hold public values alone.
 
@@ -35,7 +35,7 @@ class LedgerError(ReleaseError):
     """A ledger cannot be used: it is locked, full, gone, replaced, edited or not as asked; nothing is released.
 
     Attributes:
-        charge_may_stand: Whether the row of a charge may have been written all the same.
+        charge_may_stand: True if the row of a charge may have been written all the same.
     """
 
     def __init__(self, message: str = "", *, charge_may_stand: bool = False) -> None:
@@ -48,7 +48,7 @@ class InferenceError(DPGraphError):
 
 
 class FileError(DPGraphError):
-    """A file cannot be read or written: it is not there, cut short, changed, or holds what is not valid."""
+    """A file cannot be read or written: it is missing, cut short, changed, or not valid."""
 
 
 class DomainWarning(UserWarning):

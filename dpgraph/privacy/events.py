@@ -1,4 +1,4 @@
-"""Values of the privacy promise: who is protected, what a mechanism did, what it cost.
+"""Values of the privacy promise: the protected unit, a mechanism's event, its cost.
 
 Everything here is immutable, knows no network and no rows, and may be imported by every layer.
 """
@@ -34,8 +34,8 @@ def exact(value: Number, name: str = "epsilon", *, zero: bool = False) -> Fracti
 
     Args:
         value: An int, a float, a decimal string such as ``"0.1"`` or ``"1/3"``, a Fraction or a Decimal.
-        name: How the message calls it.
-        zero: Whether zero is allowed (delta), else the value must be positive (epsilon).
+        name: The name of the parameter in messages.
+        zero: True allows zero (delta); else the value must be positive (epsilon).
 
     Raises:
         ReleaseError: If the value is a bool, not a number, infinite, negative, zero where that is refused, or too long.
@@ -122,7 +122,7 @@ class PrivacyUnit:
 
     @property
     def n_is_public(self) -> bool:
-        """Whether the exact number of rows may be shown."""
+        """True if the exact number of rows may be shown."""
         return self.neighbours == "replace"
 
     def within_groups(self) -> PrivacyUnit:
@@ -136,7 +136,7 @@ class PrivacyUnit:
 
 @dataclass(frozen=True)
 class Event:
-    """What a mechanism did, or would do: enough for an accountant to price it, now or again later.
+    """The actions of a mechanism, done or planned: enough for an accountant to price it, now or again later.
 
     ``epsilon`` and ``delta`` are the mechanism's own claim, exact; ``measurements`` are the noise laws behind it,
     ``selections`` the choices. ``rho`` is a second claim where the mechanism can make one: that it is rho-zCDP, which
@@ -179,7 +179,7 @@ class Event:
 
     @property
     def priced(self) -> tuple[Event, ...]:
-        """What accountants price one by one: the parts, or itself where it has none or one charge paid for them."""
+        """The events that accountants price one by one: the parts, or itself where one charge paid for all."""
         return self.parts if self.parts and self.rho is None else (self,)
 
     def __repr__(self) -> str:

@@ -34,7 +34,7 @@ class PrivacyLoss:
     Attributes:
         epsilon: The largest log ratio of any release; infinite where Gaussian noise covers a difference.
         rho: A bound on the zero-concentrated loss, exact for Gaussian noise.
-        event: What the mechanism claims.
+        event: The mechanism's claim.
     """
 
     epsilon: Fraction | float
@@ -103,7 +103,7 @@ def check_same_call(number: int, one: NoiseCall | None, other: NoiseCall | None)
 
 
 def same_value(one: Any, other: Any) -> bool:
-    """Whether two values are equal in every part; dataclasses, mappings and arrays are compared by their contents."""
+    """True if two values are equal in every part; dataclasses, mappings and arrays are compared by content."""
     if type(one) is not type(other):
         return False
     if is_dataclass(one):
@@ -120,5 +120,4 @@ def same_value(one: Any, other: Any) -> bool:
 
 
 def _item(value: Any) -> Any:
-    """The one number of an array of no axes, or the number itself."""
     return value.item() if isinstance(value, np.ndarray | np.generic) else value

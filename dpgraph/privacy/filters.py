@@ -1,6 +1,4 @@
-"""Filters: what a budget compares with its limit before each release, valid where earlier releases decide the next.
-
-A filter keeps running totals, so a charge costs the same after ten releases and after ten thousand.
+"""Filters: rules that compare running totals with a budget's limit before each release, whatever led to it.
 
 * ``"basic"``: epsilons and deltas add.
 * ``"zcdp"``: the limit (epsilon, delta) becomes a rho once, and rhos add (Whitehouse, Ramdas, Rogers and Wu 2023,
@@ -39,7 +37,7 @@ LESS = 1 - Fraction(1, 10**9)
 
 @dataclass(frozen=True)
 class Spent:
-    """What was charged so far, in exact sums; rho is 0 but under ``"zcdp"``."""
+    """The totals of all charges so far, in exact sums; rho is 0 but under ``"zcdp"``."""
 
     epsilon: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)
@@ -106,13 +104,13 @@ class Filter:
         return Spent(spent.epsilon + event.epsilon, spent.delta + event.delta, spent.rho + rho)
 
     def fits(self, spent: Spent) -> bool:
-        """Whether the totals are within the limit."""
+        """True if the totals are within the limit."""
         if self.rho is not None:
             return spent.rho <= self.rho
         return spent.epsilon <= self.limit.epsilon and spent.delta <= self.limit.delta
 
     def left(self, spent: Spent) -> str:
-        """What is left, for messages."""
+        """The remaining epsilon or rho in words, for messages."""
         if self.rho is None:
             return f"{self.remaining(spent)} left of {decimal(self.limit.epsilon)}"
         return (
@@ -121,7 +119,7 @@ class Filter:
         )
 
     def price(self, spent: Spent) -> PrivacyCost:
-        """What was charged, as an epsilon and a delta; under ``"zcdp"`` as its rho converts at the limit's delta."""
+        """The totals as an epsilon and a delta; under ``"zcdp"`` as the rho converts at the limit's delta."""
         if self.rho is None:
             return PrivacyCost(spent.epsilon, spent.delta)
         if not spent.rho:
@@ -163,7 +161,7 @@ def rho_within(limit: PrivacyCost) -> Fraction:
 
 
 def plan_of(items: Iterable[Any], unit: PrivacyUnit, delta: Fraction) -> Plan:
-    """The plan of a list of events, or of mechanisms with what they are to release, priced together at a delta."""
+    """The plan of a list of events, or of pairs (mechanism, description), priced together at a delta."""
     if isinstance(items, str | bytes | Event) or not isinstance(items, Iterable):
         raise ReleaseError(f"a plan is a list of events or of (mechanism, description); got {type(items).__name__}")
     events = tuple(_planned_event(item, unit) for item in items)
@@ -178,7 +176,7 @@ def plan_of(items: Iterable[Any], unit: PrivacyUnit, delta: Fraction) -> Plan:
 def split(
     accounting: str, whole: PrivacyCost, groups: int, unit: PrivacyUnit, label: str
 ) -> tuple[Event, Accounting, PrivacyCost]:
-    """What releases on disjoint groups of rows are charged as one; how each group accounts, and its limit.
+    """The one charge for releases on disjoint groups of rows; how each group accounts, and its limit.
 
     Where rhos add and delta is above 0, the groups share the rho of (epsilon, delta) (proofs.md P91). Otherwise they
     share epsilon and delta (``composition.parallel_share``).
@@ -206,7 +204,7 @@ def too_dear(rule: Filter, spent: Spent, after: Spent, event: Event) -> str:
 
 
 def _planned_event(item: Any, unit: PrivacyUnit) -> Event:
-    """The event of one item of a plan, whose claims are exact."""
+    """The event of one item of a plan, with exact claims."""
     pair = isinstance(item, tuple | list) and len(item) == 2 and not isinstance(item[0], type)
     if pair and callable(getattr(item[0], "event", None)):
         item = item[0].event(item[1], unit)
@@ -229,7 +227,6 @@ def checked(event: Any) -> Event:
 
 @lru_cache(maxsize=64)
 def _listed(events: Sequence[Event], delta: Fraction) -> PrivacyCost:
-    """The price of a list of events together."""
     return numerical([part for event in events for part in event.priced], delta)
 
 

@@ -56,7 +56,7 @@ def numerical(events: Sequence[Event], delta: Fraction) -> PrivacyCost:
 
 
 def _by_rhos(events: Sequence[Event], delta: Fraction) -> Fraction | float:
-    """What the sum of rhos converts to, which is less where many small losses were rounded up; infinite without one."""
+    """The epsilon of the sum of rhos, lower where many small losses were rounded up; infinite without a rho."""
     rhos = [rho for event in events if (rho := rho_of(event)) is not None]
     if len(rhos) < len(events) or not rhos:
         return math.inf

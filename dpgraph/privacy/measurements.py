@@ -1,6 +1,6 @@
-"""What was measured with noise or chosen: the law of the noise, and how far one person's rows move what it hides.
+"""Noisy measurements and choices: the law of the noise, and how far one person's rows move the measured numbers.
 
-A measurement carries all that prices it. Accountants read nothing else, and no mechanism's name.
+A measurement carries everything that prices it. Accountants read nothing else, and no mechanism's name.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class NoiseLaw(Protocol):
-    """The law of integer noise: a frozen value that says what its noise costs, and nothing of any rows.
+    """The law of integer noise: a frozen value that gives its own cost, and knows no rows.
 
-    Accountants, files and noise sources ask a law only what stands here. The three laws below are drawn by the noise
-    source itself; another law draws itself from them, or from ``choose`` and ``bits`` of the source, and is priced by
-    what it says here. ``privacy.exact_loss`` checks such a law by the calls that it makes, not by what it says.
+    Accountants, files and noise sources ask a law only for the members here. The three laws below are drawn by the
+    noise source itself; another law draws itself from them, or from ``choose`` and ``bits`` of the source, and is
+    priced by its own methods. ``privacy.exact_loss`` checks such a law by its calls of the source.
     """
 
     #: Whether the noise of all cells sums to zero, so that it shows their total.
@@ -48,7 +48,7 @@ class NoiseLaw(Protocol):
         ...
 
     def reach(self, draws: int, nats: float) -> float:
-        """What the sum of so many draws stays within, but with a chance of 2 exp(-nats)."""
+        """A bound on the size of the sum of so many draws, exceeded with a chance of at most 2 exp(-nats)."""
         ...
 
     def variance(self, cells: int) -> float:
@@ -70,7 +70,7 @@ class NoiseLaw(Protocol):
         ...
 
     def log_density(self, z: Reals) -> Reals:
-        """What each cell adds to ln P(z), up to a constant that no z changes."""
+        """The term of each cell in ln P(z), up to a constant that no z changes."""
         ...
 
     def contrast_variance(self, cells: int) -> float:
@@ -83,7 +83,6 @@ _LAW_PARTS = ("epsilon", "rho", "reach", "variance", "add_to")
 
 
 def _add_to(law: Any, values: Any, noise: Any) -> Any:
-    """The values with one fresh draw of a law that the source samples itself."""
     return noise.add(values, law)
 
 
@@ -202,7 +201,7 @@ class SumZeroLaplace:
         return self.independent.penalties
 
     def log_density(self, z: Reals) -> Reals:
-        """What each cell adds to ln P(z), up to a constant that no z on the plane changes."""
+        """The term of each cell in ln P(z), up to a constant that no z on the plane changes."""
         return self.independent.log_density(z)
 
 
@@ -303,7 +302,7 @@ class Movement:
         l1: The largest L1 distance.
         l2_squared: The largest squared L2 distance, or an upper bound on it.
         moved_cells: How many coordinates move at most, where none moves by more than one; None where one may.
-        fixed_total: Whether the sum over all coordinates never moves.
+        fixed_total: True if the sum over all coordinates never moves.
 
     Raises:
         ReleaseError: If the numbers cannot be true of whole numbers together.
@@ -365,7 +364,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Joint:
-    """Measurements that one person moves together by less than the sum of what each moves by itself.
+    """A joint distance of measurements, below the sum of the distances of each by itself.
 
     Attributes:
         weights: One whole number for each measurement of the event, in order.
@@ -405,7 +404,7 @@ class Selection:
 
 
 def is_law(value: object) -> bool:
-    """Whether it has what a noise law has: ``NoiseLaw`` lists it; a class of laws is none."""
+    """True for a value with the members of a noise law (``NoiseLaw``); False for a class of laws."""
     known = isinstance(value, DiscreteLaplace | SumZeroLaplace | DiscreteGaussian)
     return known or (
         not isinstance(value, type)
@@ -416,5 +415,5 @@ def is_law(value: object) -> bool:
 
 
 def is_whole(number: object) -> bool:
-    """Whether it is a whole number of at least 0: a Python int, and not a bool."""
+    """True for a Python int of at least 0 that is no bool."""
     return isinstance(number, int) and not isinstance(number, bool) and number >= 0

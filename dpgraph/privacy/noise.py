@@ -50,8 +50,8 @@ class Noise(Protocol):
     def add(self, values: Integers, law: NoiseLaw) -> Integers:
         """Returns the values with one fresh draw of the law added; a vector in, a vector of the same length out.
 
-        Laws that are not one of the three of ``privacy.measurements`` add themselves by ``law.add_to(values, source)``,
-        from other calls of the source, and those are what a source that records sees.
+        A law other than the three of ``privacy.measurements`` adds itself by ``law.add_to(values, source)``, from other
+        calls of the source; a recording source sees those calls.
         """
         ...
 
@@ -66,27 +66,17 @@ class Noise(Protocol):
     def choose_composition(self, scores: npt.NDArray[Any], scale: float, size: int) -> Integers:
         """``choose`` among all compositions of total into parts, scored by the sum of their parts' scores.
 
-        Args:
-            scores: Integers, shape (parts, total + 1).
-            scale: What the scores are divided by.
-            size: How many independent draws.
-
-        Returns:
-            Shape (size, parts); every row sums to total.
+        Integer scores, shape (parts, total + 1), are divided by ``scale``; ``size`` independent draws, shape (size,
+        parts), each row of which sums to total.
         """
         ...
 
     def choose_path(self, scores: npt.NDArray[Any], scale: float, start: Reals, transition: Reals) -> Integers:
         """``choose`` among all paths of states, scored by the sum over time, on a public Markov base measure.
 
-        Args:
-            scores: Integers, shape (steps, states).
-            scale: What the scores are divided by.
-            start: Public weights of the first state, shape (states,).
-            transition: Public weights of a state after a state, shape (states, states).
-
-        Returns:
-            Shape (steps,).
+        Integer scores, shape (steps, states), are divided by ``scale``; ``start`` and ``transition`` are public weights
+        of the first state, shape (states,), and of a state after a state, shape (states, states). One path, shape
+        (steps,).
         """
         ...
 
@@ -143,7 +133,7 @@ def selection_scale(score_range: int, epsilon: Fraction) -> float:
 
     Args:
         score_range: The length of an interval that holds all differences of two neighbours' integer scores; 0 where
-                nothing depends on the rows.
+            nothing depends on the rows.
         epsilon: The exact budget of the selection.
 
     Raises:
@@ -212,7 +202,6 @@ def calibrated_scale(sensitivity: int, epsilon: Fraction, largest: float = MAX_S
 
 @lru_cache(maxsize=256)
 def _laplace(scale: float) -> Any:
-    """OpenDP's discrete Laplace measurement on integer vectors under the L1 distance."""
     from opendp.domains import atom_domain, vector_domain
     from opendp.measurements import make_laplace
     from opendp.metrics import l1_distance
@@ -267,7 +256,6 @@ def _root_up(square: Fraction) -> float:
 
 @lru_cache(maxsize=256)
 def _gaussian(scale: float) -> Any:
-    """OpenDP's discrete Gaussian measurement on integer vectors under the L2 distance."""
     from opendp.domains import atom_domain, vector_domain
     from opendp.measurements import make_gaussian
     from opendp.metrics import l2_distance
@@ -420,7 +408,7 @@ def _negative_binomial_mode(cells: int, q_exponent: Fraction) -> int:
 
 
 def _below_one(t: int, cells: int, q_exponent: Fraction) -> bool:
-    """Whether q (t + K) / (t + 1) < 1, decided in rigorous arithmetic; q is transcendental, so never equal."""
+    """Decides q (t + K) / (t + 1) < 1 in rigorous arithmetic; q is transcendental, so never equal."""
     digits = 40
     while True:
         low, high = exp_bounds(q_exponent, digits)

@@ -1,7 +1,7 @@
 """Events as plain JSON values, and back: exact numbers as text, nothing executed.
 
-Release files and the rows of a ledger hold events in this one form. What is read is checked as ``Event`` checks what is
-made: a claim below what its noise costs is refused.
+Release files and the rows of a ledger hold events in this one form. Reading checks an event as ``Event`` does: a claim
+below the cost of its noise is refused.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def event_of_text(text: str) -> Event:
 
 
 def plain_event(event: Event) -> dict[str, Any]:
-    """An event; that of several releases has their events for its parts."""
+    """An event as plain JSON values; the event of several releases lists their events as its parts."""
     return plain_of(event, Event)
 
 
@@ -68,11 +68,7 @@ def event_of(plain: Any) -> Event:
 
 
 def register_law(name: str, kind: type) -> None:
-    """Lets records hold a noise law from outside the package: a frozen dataclass of finite numbers above 0.
-
-    Raises:
-        ReleaseError: If it is none, or the name is taken.
-    """
+    """Lets records hold a noise law from outside the package: a frozen dataclass of finite numbers above 0."""
     if not is_dataclass(kind) or not fields(kind):
         raise ReleaseError(f"a noise law is a frozen dataclass with its scale; got {kind!r:.60}")
     if _LAWS.setdefault(name, kind) is not kind:
@@ -80,11 +76,7 @@ def register_law(name: str, kind: type) -> None:
 
 
 def plain_law(law: NoiseLaw) -> dict[str, Any]:
-    """A noise law by its name and its numbers, such as its scale.
-
-    Raises:
-        ReleaseError: If it is not one of those that are registered.
-    """
+    """A noise law by its name and its numbers, such as its scale; ReleaseError for a law that is not registered."""
     known = [name for name, kind in _LAWS.items() if type(law) is kind]
     if not known:
         raise ReleaseError(f"the noise law {type(law).__name__} is not one that files know; register_law adds it")
@@ -92,11 +84,7 @@ def plain_law(law: NoiseLaw) -> dict[str, Any]:
 
 
 def law_of(plain: Any) -> NoiseLaw:
-    """The inverse of ``plain_law``.
-
-    Raises:
-        ReleaseError: If the law is not registered or a number of it is not finite and above 0.
-    """
+    """The inverse of ``plain_law``; ReleaseError for an unknown law, or a number that is not finite and above 0."""
     name = plain.get("name") if isinstance(plain, dict) else None
     kind = _LAWS.get(name) if isinstance(name, str) else None
     if kind is None or set(plain) != {"name", *_numbers_of(kind)}:
@@ -108,7 +96,6 @@ def law_of(plain: Any) -> NoiseLaw:
 
 
 def _numbers_of(kind: Any) -> tuple[str, ...]:
-    """The settings of a noise law."""
     return tuple(field.name for field in fields(kind))
 
 

@@ -1,7 +1,6 @@
-"""A noise source that records its calls, so that the privacy loss of a mechanism can be computed exactly.
+"""A noise source that records its calls, so that ``privacy.exact_loss`` can compute the privacy loss of a mechanism.
 
-No noise is added and nothing is private: this is for tests, and the release path never imports this module. The loss is
-computed by ``privacy.exact_loss``.
+No noise is added and nothing is private: this is for tests, and the release path never imports this module.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ class NoiseCall:
 
     Attributes:
         kind: The method of ``Noise``.
-        public: All that may not depend on the rows: the law or the scale, shapes, public weights.
-        inputs: What the rows decide, values or scores; none for bits.
-        scale: What the inputs are divided by.
+        public: Everything that may not depend on the rows: the law or the scale, shapes, public weights.
+        inputs: The values or scores, which the rows decide; none for bits.
+        scale: The divisor of the inputs.
         times: How many independent draws of them.
     """
 
@@ -58,11 +57,11 @@ class NoiseCall:
                 return np.zeros(differences.shape[:-1], np.int64)
 
     def moved_squared(self, differences: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The same for rho: divided by 8 ``scale``^2 it is what the call adds to rho.
+        """The same for rho: divided by 8 ``scale``^2 it is the rho of the call.
 
         Noise in independent cells: squares add up, d^2 / (2 scale^2) each (Bun and Steinke 2016, Proposition 1.4;
-        Canonne, Kamath and Steinke 2020, Theorem 4). What is r-DP as one is r^2 / 2-zCDP, the exponential mechanism
-        r^2 / 8-zCDP (Cesar and Rogers 2021).
+        Canonne, Kamath and Steinke 2020, Theorem 4). An r-DP draw is r^2 / 2-zCDP, the exponential mechanism r^2 /
+        8-zCDP (Cesar and Rogers 2021).
         """
         if self.kind == "add" and not isinstance(self.public[0], SumZeroLaplace):
             return 4 * (differences.astype(object) ** 2).sum(axis=-1)
@@ -71,7 +70,7 @@ class NoiseCall:
 
     @property
     def pure(self) -> bool:
-        """Whether the call has a finite epsilon: Gaussian noise has none."""
+        """True if the call has a finite epsilon: Gaussian noise has none."""
         return not (self.kind == "add" and isinstance(self.public[0], DiscreteGaussian))
 
 
@@ -79,9 +78,9 @@ class NoiseCall:
 class RecordingNoise:
     """A noise source that records its calls and answers them without looking at the values.
 
-    Its answers are a function of ``script``, of the number of the call and of what is public about it; those with
-    sum-zero noise have the total of the values. So a mechanism whose later calls depend on earlier answers makes the
-    same calls on all data sets. Releases made with it are marked not private; copies are the same record.
+    Its answers are a function of ``script``, of the number of the call and of its public part; answers with sum-zero
+    noise have the total of the values. So a mechanism whose later calls depend on earlier answers makes the same calls
+    on all data sets. Releases made with it are marked not private; copies are the same record.
 
     >>> from dpgraph.privacy.records import DiscreteLaplace
     >>> noise = RecordingNoise()
@@ -94,7 +93,6 @@ class RecordingNoise:
     calls: list[NoiseCall] = field(default_factory=list, init=False)
 
     def _answers(self) -> np.random.Generator:
-        """The generator of the answer to the call just recorded."""
         return np.random.default_rng((self.script, len(self.calls)))
 
     def _record(self, kind: Kind, inputs: npt.ArrayLike, scale: float, *public: Any, times: int = 1) -> Any:

@@ -1,8 +1,8 @@
-"""What was released, with what a reader must know of it; and several releases read as one.
+"""Releases with their records; and several releases read as one.
 
-A release is a value with the event that released it, the unit it protects and what is on record of its rows. Joining
-neither is private nor spends: the releases were paid for one by one. Their joint cost is their composition, whoever
-is in their rows, so releases of different rows are priced as if one person were in all of them; where none is in two,
+A release is a value with the event that released it, the unit it protects and the record of its rows. Joining neither
+is private nor spends: the releases were paid for one by one. Their joint cost is their composition, whoever is in their
+rows, so releases of different rows are priced as if one person were in all of them; where none is in two,
 ``Budget.parallel`` prices them lower.
 """
 
@@ -58,8 +58,7 @@ U = TypeVar("U")
 class Provenance:
     """Where a learned value came from: the event, the protected unit, and whether the noise was private.
 
-    ``receipts`` are the digests of the ledger's rows that paid, where a ledger did; they are no part of what makes two
-    records equal.
+    ``receipts`` are the digests of the ledger's rows that paid, where a ledger did; equality ignores them.
     """
 
     event: Event
@@ -83,9 +82,9 @@ class Provenance:
 class Release(Generic[T]):
     """A released value, with the event that released it and the unit it protects.
 
-    ``private`` is False when a seeded noise source, asked for by name, drew the noise. ``scope`` says which rows it is
-    of as far as the budget tells; it is no part of what makes two releases equal. ``one + other`` is the joint release
-    of two that are of the same rows, with both events.
+    ``private`` is False when a seeded noise source, asked for by name, drew the noise. ``scope`` records the rows of
+    the release as far as the budget tells; equality ignores it. ``one + other`` is the joint release of two releases of
+    the same rows, with both events.
 
     Raises:
         ReleaseError: If the record cannot be true: its event claims less than its noise costs, or does not fit the
@@ -104,7 +103,7 @@ class Release(Generic[T]):
     def map(self, function: Callable[[T], U]) -> Release[U]:
         """Post-processes the value; the event and the unit stay, at no further cost.
 
-        A value with a record of its own, such as another release's posterior, adds what was paid for it.
+        A new value with a record of its own, such as another release's posterior, adds that record.
         """
         made = function(self.value)
         record = joined([self.provenance, getattr(made, "provenance", None)])
@@ -200,7 +199,7 @@ def combined(value: Any, releases: Sequence[Release[Any]], *, same_rows: bool = 
 
 
 def joined(records: Iterable[Provenance | None]) -> Provenance | None:
-    """The record of what was made of several values: all that was paid for any of them; None if nothing was.
+    """The joint record of a value made of several values, with the cost of each; None if no value has a record.
 
     One release is known by its event, the object, and counted once; a copy of it is counted as another.
 

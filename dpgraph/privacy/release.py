@@ -35,7 +35,7 @@ class Mechanism(Protocol[S_contra, T_co]):
     """
 
     def event(self, description: Any, unit: PrivacyUnit) -> Event:
-        """What a release would do to statistics of this description, such as a network.
+        """The event of a release of statistics of this description, such as a network.
 
         Raises:
             ReleaseError: If the mechanism does not take such a description, or a parameter does not fit it.
@@ -57,13 +57,13 @@ def release(
 ) -> Release[T]:
     """Charges the budget, then draws: the only way from exact statistics to a public value.
 
-    The charge stands whatever happens afterwards, an exception or an interrupt included: an attacker who can make
-    the draw fail must not be able to try again for free.
+    The charge stands whatever happens afterwards, an exception or an interrupt included: an attacker who can make the
+    draw fail must not be able to try again for free.
 
     Args:
         statistics: Sensitive statistics, such as ``count(rows, network)`` or ``sufficient_statistics(x, family)``.
         mechanism: A mechanism value, such as ``LaplaceMechanism(epsilon=1)``.
-        budget: What is charged; its unit is the one that is protected.
+        budget: The budget that pays; its unit is the one that is protected.
         noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, marks the release as not private.
         progress: A bar on a terminal, of tables or cells; never of rows.
 
@@ -72,7 +72,7 @@ def release(
 
     Raises:
         ReleaseError: If the statistics or the mechanism do not fit, or would take more memory than ``DPGRAPH_MEMORY``
-            or half of what is free; nothing is charged.
+            or half of the free memory; nothing is charged.
         BudgetExceededError: If the budget is too small; nothing is charged.
         LedgerError: If the budget's ledger cannot be written; nothing is drawn.
     """
@@ -138,16 +138,16 @@ def release_bytes(event: Event) -> int:
 
 
 def working_bytes(mechanism: Any, description: Any) -> int:
-    """What a mechanism takes besides its measurements: an optional method, ``working_bytes(description)``.
+    """The memory of a mechanism besides its measurements: an optional method, ``working_bytes(description)``.
 
-    Of mechanisms that release no noisy numbers but draws or choices; from public values alone.
+    For mechanisms that release draws or choices; from public values alone.
     """
     told = getattr(mechanism, "working_bytes", None)
     return 0 if told is None else told(description)
 
 
 def _rows_record(statistics: Any, budget: Budget, receipt: Receipt | None) -> RowsRecord:
-    """Which rows were released: public, the budget's random name, the group that was declared, the ledger's row.
+    """The public record of the released rows: the budget's random name, the declared group, the ledger's row.
 
     Of capped rows the random name of their choice is part of it: another choice of rows is other rows.
     """
@@ -161,8 +161,8 @@ def _rows_record(statistics: Any, budget: Budget, receipt: Receipt | None) -> Ro
 def _prepared(statistics: Any, mechanism: Mechanism[Any, Any], unit: PrivacyUnit) -> Any:
     """The statistics as a mechanism plans to release them: an optional method, ``prepared(statistics, unit)``.
 
-    It may change what is public of them, by public values alone: the mechanism, the unit and, where the unit makes it
-    public, the number of rows.
+    It may change only the public part of them, by public values alone: the mechanism, the unit and, where the unit
+    makes it public, the number of rows.
     """
     prepare = getattr(mechanism, "prepared", None)
     return statistics if prepare is None else prepare(statistics, unit)

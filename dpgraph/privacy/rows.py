@@ -1,7 +1,7 @@
-"""Which rows a release is of, as far as its record tells: the budget that paid for it, and the group it was counted in.
+"""The rows of a release, as far as its record tells: the budget that paid for it, and its group.
 
-A budget is a limit on what may be spent on one data set, so releases that one budget paid for are of one data set. Of
-releases that different budgets paid for nothing is known: they may be of the same rows, charged apart, or of others.
+One budget is for one data set, so its releases are of one data set. Of releases that different budgets paid for nothing
+is known: they may be of the same rows, charged apart, or of others.
 """
 
 from __future__ import annotations
@@ -18,12 +18,10 @@ Relation = Literal["same", "different", "overlapping"]
 
 @dataclass(frozen=True)
 class Fixed:
-    """A variable that a group fixes.
+    """A variable that a group fixes, with its level in print.
 
-    Attributes:
-        name: The variable.
-        level: Its level, in print.
-        declaration: A digest of how it was declared: levels of one name under two declarations may hold different rows.
+    ``declaration`` is a digest of how it was declared: levels of one name under two declarations may hold different
+    rows.
     """
 
     name: str

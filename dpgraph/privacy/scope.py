@@ -1,4 +1,4 @@
-"""Which rows a statistic summarises: their declared group, and how many of them one person may have.
+"""The rows of a statistic: their declared group, and how many of them one person may have.
 
 Plain public values, like ``privacy.records``. Groups are conjunctions: a group within a group fixes one variable more.
 """
@@ -56,7 +56,7 @@ class RowGroup:
         return {condition.by: condition.level for condition in self.conditions}
 
     def within(self, scope: RowGroup) -> bool:
-        """Whether this group's conditions include all of the scope's, so that every row of it is in the scope."""
+        """True if this group's conditions include all of the scope's, so that every row of it is in the scope."""
         return set(scope.conditions) <= set(self.conditions)
 
     def __str__(self) -> str:
@@ -74,8 +74,8 @@ class RowCap:
 
     Attributes:
         parts: The names of those parts; empty where none were named.
-        drops: Whether rows that name no person were dropped, so that their number is private.
-        draw: A random public name of the choice of rows; those of parts that were added, joined.
+        drops: True if rows that name no person were dropped, so that their number is private.
+        draw: A random public name of the choice of rows; for added parts, their names joined.
     """
 
     person: str

@@ -51,10 +51,10 @@ def draw_compositions(
     """Independent exact draws of a composition with probability proportional to exp(sum_a scores[a, j_a] / scale).
 
     The weights are a product over the parts, so the parts follow one after the other: P(j_1) is proportional to
-    w_1(j_1) times the convolution of w_2, ..., w_K at what is left (forward filter, backward sample). Each part is an
-    inverse-CDF draw. Floats propose it with a bound on their error that holds eight units in the last place in every
-    exp and log; where a boundary is nearer than that bound, decimal arithmetic with rigorous bounds and further bits
-    decides. So the law is exact whatever the scores.
+    w_1(j_1) times the convolution of w_2, ..., w_K at the remaining total (forward filter, backward sample). Each part
+    is an inverse-CDF draw. Floats propose it with a bound on their error that holds eight units in the last place in
+    every exp and log; where a boundary is nearer than that bound, decimal arithmetic with rigorous bounds and further
+    bits decides. So the law is exact whatever the scores.
     """
     relative = _below_best(scores)
     weights = relative.astype(np.float64) / scale
@@ -185,7 +185,7 @@ def _float_choice(log_mass: Reals, uniform: int, error: float) -> int | None:
 
 
 def _exact_part(scores: npt.NDArray[Any], scale: float, left: int, uniform: int, bits: Callable[[int], int]) -> int:
-    """The first part given what is left, by bounds that narrow until one interval contains the uniform."""
+    """The first part given the remaining total, by bounds that narrow until one interval contains the uniform."""
     return _exact_choice(lambda digits: _cumulative_bounds(scores, scale, left, digits), uniform, bits)
 
 

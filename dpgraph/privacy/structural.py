@@ -199,7 +199,7 @@ def _object(value: Any, but: tuple[str, ...] = ()) -> dict[str, Any]:
 
 
 def _is_left_out(field: Field[Any], value: Any) -> bool:
-    """Whether it is None or empty, and has a default, which is then the same."""
+    """True for None or an empty value with a default, which is then the same."""
     default = field.default if field.default_factory is MISSING else field.default_factory()
     return default is not MISSING and (value is default is None or (isinstance(value, tuple | Mapping) and not value))
 

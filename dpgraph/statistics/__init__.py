@@ -1,10 +1,9 @@
 """What is sensitive: exact counts that add, and the engines that make them.
 
-``dg.count`` takes rows as they are. Where the same rows are counted often, ``encode`` makes them codes once, and
-``cap_rows`` those of some rows of each person. ``count_groups`` and
-``regression_groups`` count and sum groups of rows in one pass, wherever the rows lie. ``any_tables`` makes statistics
-for mechanisms that choose which tables to measure. ``Codes``, ``Counts``, ``Moments`` and ``TableCounts``
-are as sensitive as the rows. Names are imported when they are first used.
+``dg.count`` takes rows as they are; ``regression_moments`` and ``sufficient_statistics`` sum the numbers of a linear
+design and of an exponential family. ``encode`` makes codes of rows that are counted often, ``cap_rows`` of a few rows
+of each person. ``count_groups`` and ``regression_groups`` take groups of rows in one pass, wherever they lie.
+``Codes``, ``Counts`` and ``Moments`` are as sensitive as the rows. Names are imported when they are first used.
 
 >>> import dpgraph as dg
 >>> import pandas as pd
@@ -24,11 +23,11 @@ if TYPE_CHECKING:  # the one list of names
     from dpgraph.statistics.counts import Counts as Counts
     from dpgraph.statistics.counts import count_groups as count_groups
     from dpgraph.statistics.moments import Moments as Moments
+    from dpgraph.statistics.moments import sufficient_statistics as sufficient_statistics
     from dpgraph.statistics.regression import regression_groups as regression_groups
+    from dpgraph.statistics.regression import regression_moments as regression_moments
     from dpgraph.statistics.rows.codes import Codes as Codes
     from dpgraph.statistics.rows.codes import encode as encode
     from dpgraph.statistics.rows.persons import cap_rows as cap_rows
-    from dpgraph.statistics.table_counts import TableCounts as TableCounts
-    from dpgraph.statistics.table_counts import any_tables as any_tables
 
 __getattr__, __dir__ = lazy_names(__name__)

@@ -22,6 +22,19 @@ from dpgraph.structure.domain import DomainError, Level
 MOST_POINTS = 1 << 20
 
 
+__all__ = [
+    "Binomial",
+    "Exponential",
+    "ExponentialFamily",
+    "Gamma",
+    "Multinomial",
+    "Natural",
+    "Normal",
+    "Poisson",
+    "check_prior",
+]
+
+
 def _checking(*free: str) -> Callable[[object], None]:
     """The ``__post_init__`` of a prior: hyperparameters are finite numbers, above 0 but for those that are free."""
 

@@ -39,7 +39,7 @@ def test_words_for_nothing_and_a_level_na_are_what_was_declared(kind, target, mo
     if target:  # the same file serves to fit, and then its sums are those of the very values predicted from
         design = model.draws.design
         plain = pd.DataFrame({"area": ["NA", "none", "NA", "N", "N"], "age": READ["age"], **target})
-        summed = [dg.regression_moments(table, design).sensitive_sums.tolist() for table in (rows, plain)]
+        summed = [dg.statistics.regression_moments(table, design).sensitive_sums.tolist() for table in (rows, plain)]
         assert summed[0] == summed[1]
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 
 import dpgraph as dg
 from dpgraph.privacy.records import PrivacyUnit
+from dpgraph.statistics.table_counts import any_tables
 from tests.contract.enumeration import Pairs, Rows, pairs_of
 from tests.selection import counted
 
@@ -64,7 +65,7 @@ class Choices:
     def statistics(self, rows: Rows) -> Any:
         """Their rows, encoded."""
         listed = np.repeat(np.array(self.kinds), rows, axis=0)
-        return dg.statistics.any_tables(pd.DataFrame(listed, columns=list(self.domain.names)), self.domain)
+        return any_tables(pd.DataFrame(listed, columns=list(self.domain.names)), self.domain)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +84,7 @@ class Moments:
     @cache  # noqa: B019 (as many as there are data sets here)
     def statistics(self, rows: Rows) -> Any:
         """Their sums."""
-        return dg.sufficient_statistics(np.repeat(self.records, rows), self.family, bounds=self.bounds)
+        return dg.statistics.sufficient_statistics(np.repeat(self.records, rows), self.family, bounds=self.bounds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +108,7 @@ class Regression:
         X = np.empty((len(chosen), len(self.design.features)), object)
         for i, row in enumerate(chosen):
             X[i] = row[:-1]
-        return dg.regression_moments((X, np.array([float(row[-1]) for row in chosen])), self.design)
+        return dg.statistics.regression_moments((X, np.array([float(row[-1]) for row in chosen])), self.design)
 
 
 ARC = Tables("two and three levels", dg.Network.of({"a": [0, 1], "b": [0, 1, 2]}, {"b": ["a"]}))

@@ -6,10 +6,8 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 import dpgraph as dg
-from dpgraph.mechanisms.selection.table_choice import ParentsChoice, TableChoice
+from dpgraph.mechanisms.selection.parents_choice import ParentsChoice
 from dpgraph.privacy.recording_noise import RecordingNoise
 from dpgraph.structure.candidate_tables import OneWays
 from tests.contract.case import Case
@@ -104,12 +102,7 @@ def _selections() -> Iterator[Case]:
 
 
 def _choices() -> Iterator[Case]:
-    """Expected counts and margins that a row moves apart by the whole range; pasts with and without "stop"."""
-    opposite = [[0.0, 1.0], [1.0, 9.0]], [[9.0, 1.0], [1.0, 0.0]]
-    near = {("a", "b"): opposite[0], ("b", "c"): opposite[1], ("a", "b", "c"): np.ones((2, 2, 2))}
-    yield case(TableChoice("0.9", near, noise=0.3), CUBE, f"expected far and near; {CUBE.name}")
-    each = dict.fromkeys(near, 0.3)
-    yield case(TableChoice("0.9", near, noise=each), CUBE, f"noise of each; {CUBE.name}")
+    """Margins that a row moves apart by the whole range; pasts with and without "stop"."""
     for data in (SQUARE, CUBE):
         margins = OneWays.of({name: [3.0, 1.0] for name in data.domain.names}, 4)
         parents = ParentsChoice("0.9", margins, noise=0.3)

@@ -43,7 +43,7 @@ def files(rows, folder):
 def test_three_public_calls_are_a_private_regression(mechanism, neighbours):
     """At epsilon 0.2 the weight of the target's sum is chosen, and is not the least one."""
     unit, rows = dg.PrivacyUnit(neighbours), people()
-    moments = dg.regression_moments(rows, DESIGN)
+    moments = dg.statistics.regression_moments(rows, DESIGN)
     budget = dg.Budget(mechanism.epsilon, mechanism.delta if hasattr(mechanism, "delta") else 0, unit=unit)
     release = dg.release(moments, mechanism, budget=budget, noise=dg.testing.SeededNoise(7))
     posterior = dg.posterior(release, draws=60, seed=0)

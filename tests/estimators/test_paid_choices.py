@@ -157,9 +157,9 @@ IMPOSSIBLE = {
     "a choice with a larger claim": lambda parts: parts[1].update(epsilon="1/2"),
     "a choice with a smaller claim": lambda parts: parts[1].update(epsilon="1/9"),
     "a mechanism that draws networks": lambda parts: parts[1].update(mechanism="PosteriorSample"),
-    "something unspent that drew": lambda parts: parts[1].update(mechanism="unspent"),
-    "twice something unspent": lambda parts: parts.extend(
-        [{"mechanism": "unspent", "epsilon": "1/9", "delta": "0", "measurements": []}] * 2
+    "a choice called fits of folds": lambda parts: parts[1].update(mechanism="fits of folds"),
+    "twice fits of folds": lambda parts: parts.extend(
+        [{"mechanism": "fits of folds", "epsilon": "1/9", "delta": "0", "measurements": []}] * 2
     ),
 }
 

@@ -294,7 +294,7 @@ def test_sampled_weights_are_saved_and_loaded(tmp_path):
     assert again.provenance == made.release_.provenance
     codes = {"age": X["age"], "sex": X["sex"] == "M"}
     assert np.array_equal(again.predict(codes), made.predict(X))
-    for broken in ({"weights": []}, {"kind": "counts"}, {"radius": 0}, {"event": None}):
+    for broken in ({"weights": []}, {"precision": "x"}, {"radius": 0}, {"event": None}):
         plain = json.loads((tmp_path / "m.json").read_text())
         (tmp_path / "b.json").write_text(edited(plain | broken))
         with pytest.raises(dg.errors.FileError, match=r"^(?!.*digest)"):

@@ -109,7 +109,7 @@ def released(mechanism, neighbours):
     design = dg.LinearDesign({"age": (18, 90), "area": ["N", "E", "S"]}, "wage", dg.Bounded(0, 10, missing=0))
     X = np.column_stack([rng.uniform(0, 100, 40), rng.choice(["N", "E", "S"], 40)]).astype(object)
     X[:, 0] = X[:, 0].astype(float)
-    moments = dg.regression_moments((X, rng.normal(5, 4, 40)), design)
+    moments = dg.statistics.regression_moments((X, rng.normal(5, 4, 40)), design)
     return dg.release(moments, mechanism, budget=dg.Budget(5, delta="1e-5", unit=dg.PrivacyUnit(neighbours)))
 
 

@@ -22,7 +22,7 @@ CASES = [
 
 
 def released(family, bounds, x, neighbours):
-    moments = dg.sufficient_statistics(x, family, bounds=bounds)
+    moments = dg.statistics.sufficient_statistics(x, family, bounds=bounds)
     return dg.release(moments, dg.LaplaceMechanism("1/3"), budget=dg.Budget(1, unit=dg.PrivacyUnit(neighbours)))
 
 

@@ -52,7 +52,7 @@ def values(draws):
     domain = dg.Domain.of({"s": ["p", "q"], "t": [0, 1, 2], "f": ["u", "v"]})
     hmm = dg.PrivateHMM(2, domain, 5, sequence="s", time="t", iterations=12, burn_in=2).fit(log)
     table = pd.DataFrame(rng.random((50, 2)), columns=["x", "y"])
-    moments = dg.regression_moments(table, LinearDesign({"x": dg.Bounded(0, 1)}, "y", (0, 1)))
+    moments = dg.statistics.regression_moments(table, LinearDesign({"x": dg.Bounded(0, 1)}, "y", (0, 1)))
     noisy = dg.release(moments, dg.LaplaceMechanism(2), budget=dg.Budget(2))
     return {
         "network": NETWORK,

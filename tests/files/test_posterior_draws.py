@@ -130,7 +130,7 @@ def test_chains_that_have_not_mixed_say_so_wherever_their_draws_are_shown(releas
         loaded = dg.load(path)
         assert (loaded.mixing, repr(loaded)) == (draws.mixing, repr(draws))
         answers = [dg.query(loaded, "c", {"a": "x"}), dg.query(loaded, {"c": "n"}, method="sampling", samples=4000)]
-        answers += [dg.contrast(loaded, "c", {"a": "x"}, {"a": "y"}), dg.expectation(loaded, "b")]
+        answers += [dg.questions.contrast(loaded, "c", {"a": "x"}, {"a": "y"}), dg.expectation(loaded, "b")]
         answers += [dg.questions.entropy(loaded, "a"), dg.questions.mutual_information(loaded, "a", "c")]
         assert all(words in repr(answer) for answer in answers)
         assert words in answers[0]._repr_html_()

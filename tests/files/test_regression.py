@@ -18,7 +18,7 @@ def fitted():
     rows = {"x": [1.0, 5.0, 9.0, 2.0] * 20, "k": ["a", "b", "c", "a"] * 20, "y": [10.0, 50.0, 90.0, 20.0] * 20}
     import pandas as pd
 
-    moments = dg.regression_moments(pd.DataFrame(rows), DESIGN)
+    moments = dg.statistics.regression_moments(pd.DataFrame(rows), DESIGN)
     noisy = dg.release(moments, dg.LaplaceMechanism(2), budget=dg.Budget(2))
     return dg.results.LinearRegressionModel(dg.posterior(noisy, method="plug-in", draws=30))
 

@@ -86,8 +86,10 @@ def test_all_diagnostics_have_the_same_entries(family, independent):
 ROWS = pd.DataFrame({"rain": ["no", "yes"] * 20, "wet": ["no", "yes"] * 20, "x": 0.5, "y": 0.25})
 STATISTICS = {
     "network": lambda: dg.count(ROWS, COIN),
-    "exponential family": lambda: dg.sufficient_statistics(ROWS["x"], dg.expfam.Exponential(), bounds=(0, 1)),
-    "regression": lambda: dg.regression_moments(ROWS, DESIGN),
+    "exponential family": lambda: dg.statistics.sufficient_statistics(
+        ROWS["x"], dg.expfam.Exponential(), bounds=(0, 1)
+    ),
+    "regression": lambda: dg.statistics.regression_moments(ROWS, DESIGN),
 }
 
 

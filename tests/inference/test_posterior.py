@@ -261,7 +261,7 @@ def test_the_same_release_of_other_rows_gives_the_same_bytes(kind, neighbours, m
 
 
 def test_moments_go_to_their_own_methods():
-    moments = dg.sufficient_statistics([1, 0, 1, 1, 1, 0, 1, 1], dg.expfam.Binomial())
+    moments = dg.statistics.sufficient_statistics([1, 0, 1, 1, 1, 0, 1, 1], dg.expfam.Binomial())
     noisy = dg.release(moments, LAPLACE, budget=dg.Budget(1), noise=dg.testing.SeededNoise(0))
     made = dg.posterior(noisy, prior=dg.expfam.Binomial().prior(), draws=50, seed=0)
     again = dg.posterior(noisy, prior=dg.expfam.Binomial().prior(), draws=50, seed=0, method="exact")

@@ -106,8 +106,8 @@ def test_no_record_moves_a_family_further_than_recorded(family, bounds, unit):
     """All pairs of records, through the statistics themselves."""
     described = MomentDescription(family, bounds)
     records = list("abc") if isinstance(family, dg.expfam.Multinomial) else described.points.tolist()
-    empty = dg.sufficient_statistics([], family, bounds=bounds)
-    made = [dg.sufficient_statistics([record], family, bounds=bounds) for record in records]
+    empty = dg.statistics.sufficient_statistics([], family, bounds=bounds)
+    made = [dg.statistics.sufficient_statistics([record], family, bounds=bounds) for record in records]
     rows = [described.released(m.sensitive_sums, m.sensitive_rows, unit) for m in [*made, empty]]
     rows = rows[:-1] if described.family.bounded else [*rows[:-1], described.released(rows[0][:1] * 0, 1, unit)]
     moves = [a - b for a in rows for b in rows] if unit.n_is_public else rows

@@ -48,7 +48,7 @@ def sensitive():
         "rows": ROWS,
         "codes": codes,
         "counts": dg.count(ROWS, NETWORK),
-        "exact moments": dg.regression_moments(rows, design),
+        "exact moments": dg.statistics.regression_moments(rows, design),
         "array": np.arange(3),
         "text": "secret",
         "none": None,
@@ -170,7 +170,7 @@ def pages():
     settings = {"n": 40, "trials": 20, "draws": 10, "method": "tables"}
     yield "calibration", dg.audit.calibration(NETWORK, dg.LaplaceMechanism(1), **settings), "rank of the truth"
     yield "budget", budget, "75% of epsilon is spent"
-    moments = dg.sufficient_statistics([1.0, 0.5, 0.2], dg.expfam.Exponential(), bounds=(0, 5))
+    moments = dg.statistics.sufficient_statistics([1.0, 0.5, 0.2], dg.expfam.Exponential(), bounds=(0, 5))
     sums = dg.release(moments, dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=SEEDED(1))
     yield "moments", sums, "noise sd"
     chain = pd.DataFrame({name: [0, 1] * 500 for name in "abc"})

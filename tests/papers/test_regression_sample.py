@@ -352,7 +352,7 @@ EMPTY = LinearDesign({"only": ["one"]}, "y", (0, 1), intercept=False)
         (moments(LINE, [(1, 1)]), RegressionSample(1), "idealized_numerics=True"),
         (moments(LINE, [(1, 1)]), sample("1e-14"), "nothing could be learned"),
         (moments(LINE, [(1, 1)]), sample("1.5", draws=5), "costs epsilon 1.5"),
-        (dg.sufficient_statistics([0, 1], dg.expfam.Binomial()), sample(1), "moments of a regression"),
+        (dg.statistics.sufficient_statistics([0, 1], dg.expfam.Binomial()), sample(1), "moments of a regression"),
         (counted(NETWORK, {(0,): 3}), sample(1), "moments of a regression"),
         ([[1.0, 1.0]], sample(1), "takes statistics"),
         (Moments.zero(DROPPING), sample(1), "on_missing"),

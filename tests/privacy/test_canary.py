@@ -133,7 +133,6 @@ def quiet(answer):
 TABLES = {
     "encode": lambda rows, fitted: dg.statistics.encode(rows, DOMAIN),
     "encode, strict": lambda rows, fitted: dg.statistics.encode(rows, STRICT),
-    "any_tables": lambda rows, fitted: dg.statistics.any_tables(rows, DOMAIN),
     "learn_network, greedy": lambda rows, fitted: learned(rows, method="greedy"),
     "count": lambda rows, fitted: dg.count(rows, NETWORK, progress=True),
     "count, where": lambda rows, fitted: dg.count(rows, NETWORK, where={"sex": "F"}),
@@ -141,27 +140,27 @@ TABLES = {
     "count_groups, person": lambda rows, fitted: dg.statistics.count_groups(
         rows, NETWORK, ["sex", "month"], domain=DOMAIN, person="who", rows_per_person=2, progress=True
     ),
-    "sufficient_statistics, a column": lambda rows, fitted: dg.sufficient_statistics(
+    "sufficient_statistics, a column": lambda rows, fitted: dg.statistics.sufficient_statistics(
         rows, dg.expfam.Exponential(), bounds=(0, 3), column="pay", where={"sex": "F"}, domain=DOMAIN
     ),
-    "sufficient_statistics, a column, strict": lambda rows, fitted: dg.sufficient_statistics(
+    "sufficient_statistics, a column, strict": lambda rows, fitted: dg.statistics.sufficient_statistics(
         rows, dg.expfam.Exponential(), bounds=(0, 3), column="age", strict=True, person="who", rows_per_person=2
     ),
-    "sufficient_statistics, a column of levels": lambda rows, fitted: dg.sufficient_statistics(
+    "sufficient_statistics, a column of levels": lambda rows, fitted: dg.statistics.sufficient_statistics(
         rows, dg.expfam.Multinomial(["F", "M"]), column="sex", progress=True
     ),
     "regression_groups": lambda rows, fitted: dg.statistics.regression_groups(rows, DESIGN, "sex"),
     "regression_groups, person": lambda rows, fitted: dg.statistics.regression_groups(
         rows, DESIGN, "month", domain=DOMAIN, person="who", rows_per_person=2
     ),
-    "regression_moments": lambda rows, fitted: dg.regression_moments(rows, DESIGN),
-    "regression_moments, where": lambda rows, fitted: dg.regression_moments(
+    "regression_moments": lambda rows, fitted: dg.statistics.regression_moments(rows, DESIGN),
+    "regression_moments, where": lambda rows, fitted: dg.statistics.regression_moments(
         rows, DESIGN, where={"sex": "F"}, domain=DOMAIN, progress=True
     ),
     "cap_rows": lambda rows, fitted: dg.statistics.cap_rows(rows, LOG, "who", 2),
     "count, person": lambda rows, fitted: dg.count(rows, NETWORK, person="who", rows_per_person=2, progress=True),
     "count, person in a strict domain": lambda rows, fitted: dg.count(rows, ANYTHING, person="who"),
-    "regression_moments, person": lambda rows, fitted: dg.regression_moments(
+    "regression_moments, person": lambda rows, fitted: dg.statistics.regression_moments(
         rows, DESIGN, person="who", rows_per_person=2
     ),
     "PrivateNaiveBayes.fit, person": lambda rows, fitted: naive_bayes(PERSONS).fit(
@@ -240,12 +239,16 @@ TABLES = {
 
 #: Functions of a column; one whose rows have two axes is handed them beside it.
 COLUMNS = {
-    "sufficient_statistics": lambda x, fitted: dg.sufficient_statistics(x, dg.expfam.Exponential(), bounds=(0, 3)),
-    "sufficient_statistics, strict": lambda x, fitted: dg.sufficient_statistics(
+    "sufficient_statistics": lambda x, fitted: dg.statistics.sufficient_statistics(
+        x, dg.expfam.Exponential(), bounds=(0, 3)
+    ),
+    "sufficient_statistics, strict": lambda x, fitted: dg.statistics.sufficient_statistics(
         x, dg.expfam.Exponential(), bounds=(0, 3), strict=True
     ),
-    "sufficient_statistics, levels": lambda x, fitted: dg.sufficient_statistics(x, dg.expfam.Multinomial([0, 1])),
-    "regression_moments, y": lambda y, fitted: dg.regression_moments((np.zeros((N, 2)), y), DESIGN),
+    "sufficient_statistics, levels": lambda x, fitted: dg.statistics.sufficient_statistics(
+        x, dg.expfam.Multinomial([0, 1])
+    ),
+    "regression_moments, y": lambda y, fitted: dg.statistics.regression_moments((np.zeros((N, 2)), y), DESIGN),
     "PrivateNaiveBayes.fit, y": lambda y, fitted: naive_bayes(BUDGET).fit(np.zeros((N, 1)), y),
     "evaluate, y": lambda y, fitted: judged(fitted, "nb", np.zeros((N, 1)), y),
     "evaluate, y of a regression": lambda y, fitted: judged(fitted, "regression", np.zeros((N, 1)), y),
@@ -281,7 +284,7 @@ COLUMNS = {
 
 #: Functions of an array of two axes.
 MATRICES = {
-    "regression_moments, X": lambda X, fitted: dg.regression_moments((X, PAY), DESIGN),
+    "regression_moments, X": lambda X, fitted: dg.statistics.regression_moments((X, PAY), DESIGN),
     "PrivateNaiveBayes.fit, X": lambda X, fitted: naive_bayes(BUDGET).fit(X, LABELS),
     "PrivateNaiveBayes.predict, X": lambda X, fitted: quiet(fitted["nb"].predict(X)),
     "NaiveBayes.predict, X": lambda X, fitted: quiet(fitted["nb"].model_.predict(X)),
@@ -339,8 +342,9 @@ NO_ROWS = {
     "expectation": "values are what levels stand for, which is public",
     "fit_hmm": "held_out names cells, which are public",
     "GibbsSample": "held_out names cells, which are public",
-    "OneWays": "rows are about how many there are, which is public",
-    "OneWays.of": "rows are about how many there are, which is public",
+    "ParameterDraws.read": "takes drawn values",
+    "PosteriorDraws.read": "takes drawn values",
+    "RegressionDraws.read": "takes drawn values",
     "Bounded.scaled": "arithmetic on an array",
     "Bounded.on_grid": "arithmetic on an array",
     "count_error_bound": "cells is how many there are",
@@ -592,11 +596,11 @@ AT_THE_ENDS = {
         budget=PERSONS,
         largest_error=2e-100,
     ),
-    "regression_moments, least bounds": lambda rows, fitted: dg.regression_moments(
+    "regression_moments, least bounds": lambda rows, fitted: dg.statistics.regression_moments(
         rows, dg.LinearDesign({"age": dg.Bounded(0, 2e-290, 0)}, "pay", dg.Bounded(-1e308, 0.5e308, 0))
     ),
-    "regression_moments, threads": lambda rows, fitted: dg.regression_moments(iter([rows] * 3), DESIGN),
-    "sufficient_statistics, far bounds": lambda rows, fitted: dg.sufficient_statistics(
+    "regression_moments, threads": lambda rows, fitted: dg.statistics.regression_moments(iter([rows] * 3), DESIGN),
+    "sufficient_statistics, far bounds": lambda rows, fitted: dg.statistics.sufficient_statistics(
         rows, dg.expfam.Normal(), bounds=(-1e150, 1e150), column="pay", strict=True
     ),
 }

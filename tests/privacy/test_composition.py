@@ -378,7 +378,7 @@ def test_several_rows_of_a_person_are_priced_by_the_record():
 def test_moments_are_priced_by_how_far_a_record_moves_them(family, bounds, records, neighbours):
     """A record may move one sum by 2, whose loss is larger than that of two cells moved by 1, though the sensitivity
     reads the same. Enumeration over the real law: the price at delta must cover the hockey-stick divergence."""
-    empty = dg.sufficient_statistics([], family, bounds=bounds)
+    empty = dg.statistics.sufficient_statistics([], family, bounds=bounds)
     unit = PrivacyUnit(neighbours)
     event = dg.LaplaceMechanism(2, noise="independent").event(empty.description, unit)
     scale = event.measurements[0].law.scale
@@ -390,7 +390,7 @@ def test_moments_are_priced_by_how_far_a_record_moves_them(family, bounds, recor
 
     def moves():
         """What one record can do to the released integers, through the statistics themselves."""
-        one = [dg.sufficient_statistics([x], family, bounds=bounds) for x in records]
+        one = [dg.statistics.sufficient_statistics([x], family, bounds=bounds) for x in records]
         rows = [empty.description.released(m.sensitive_sums, m.sensitive_rows, unit) for m in one]
         return [a - b for a in rows for b in rows] if unit.n_is_public else rows
 

@@ -64,7 +64,7 @@ def test_an_exponential_family_sees_the_release_alone(method, neighbours):
     family, unit = dg.expfam.Poisson(), dg.PrivacyUnit(neighbours)
 
     def seen(x):
-        moments, noise = dg.sufficient_statistics(x, family, bounds=(0, 9)), Replayed(0)
+        moments, noise = dg.statistics.sufficient_statistics(x, family, bounds=(0, 9)), Replayed(0)
         budget = dg.Budget(1, unit=unit)
         noisy = dg.release(moments, dg.LaplaceMechanism(1), budget=budget, noise=noise)
         with warnings.catch_warnings(record=True) as caught:

@@ -34,7 +34,7 @@ def seen(table, unit, mechanism, on_missing):
     budget = dg.Budget(3, delta="1e-5", unit=unit)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        moments = dg.regression_moments(table, design)
+        moments = dg.statistics.regression_moments(table, design)
         noisy = dg.release(moments, mechanism, budget=budget, noise=noise)
         value = noisy.value
         seen = [
@@ -71,7 +71,10 @@ def test_under_add_remove_not_even_the_number_of_rows_or_of_dropped_ones(mechani
 def test_the_noise_is_asked_once_for_all_sums_with_the_recorded_law(unit):
     design, noise = dg.LinearDesign(FEATURES, "wage", (0, 10)), Replayed(0)
     noisy = dg.release(
-        dg.regression_moments(rows(1, 50), design), MECHANISMS[0], budget=dg.Budget(1, unit=unit), noise=noise
+        dg.statistics.regression_moments(rows(1, 50), design),
+        MECHANISMS[0],
+        budget=dg.Budget(1, unit=unit),
+        noise=noise,
     )
     size = len(design.names) + (not unit.n_is_public)
     assert noise.calls == [(repr(noisy.value.law), (size,), "int64")]

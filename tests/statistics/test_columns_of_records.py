@@ -64,17 +64,20 @@ def held_elsewhere(rows, tmp_path, spark):
 def test_a_column_is_summed_as_the_array_is(name, spark, tmp_path):
     family, column, settings = FAMILIES[name]
     rows = frame()
-    expected = content(dg.sufficient_statistics(rows[column], family, **settings))
+    expected = content(dg.statistics.sufficient_statistics(rows[column], family, **settings))
     assert expected[1] == len(rows)
-    women = content(dg.sufficient_statistics(rows[column][rows["sex"] == "F"], family, **settings))
+    women = content(dg.statistics.sufficient_statistics(rows[column][rows["sex"] == "F"], family, **settings))
     strict = settings.get("strict", False)
     domain = dg.Domain.of({"sex": dg.Categories(["F", "M"], other="M", missing="M")}, strict=True) if strict else SEX
     where = {} if column == "sex" else {"where": {"sex": "F"}, "domain": domain}
     for held, how in held_elsewhere(rows, tmp_path, spark):
         if where:
             given = held if not isinstance(held, pa.RecordBatchReader) else pa.Table.from_pandas(rows)
-            assert content(dg.sufficient_statistics(given, family, column=column, **where, **settings, **how)) == women
-        assert content(dg.sufficient_statistics(held, family, column=column, **settings, **how)) == expected
+            assert (
+                content(dg.statistics.sufficient_statistics(given, family, column=column, **where, **settings, **how))
+                == women
+            )
+        assert content(dg.statistics.sufficient_statistics(held, family, column=column, **settings, **how)) == expected
 
 
 @pytest.mark.parametrize("name", ["exponential", "exponential, strict", "multinomial"])
@@ -83,7 +86,7 @@ def test_every_engine_keeps_the_same_rows_of_a_person(name, spark, tmp_path, mon
     family, column, settings = FAMILIES[name]
     rows, made = frame(), []
     for held, how in held_elsewhere(rows.sample(frac=1, random_state=1), tmp_path, spark):
-        found = dg.sufficient_statistics(
+        found = dg.statistics.sufficient_statistics(
             held, family, column=column, person="who", rows_per_person=2, **settings, **how
         )
         made.append(content(found))
@@ -97,8 +100,11 @@ def test_words_of_a_csv_file_are_numbers(tmp_path):
     rows.to_csv(tmp_path / "rows.csv", index=False)
     for name in ("exponential", "exponential, strict", "poisson", "multinomial"):
         family, column, settings = FAMILIES[name]
-        expected = content(dg.sufficient_statistics(rows[column], family, **settings))
-        assert content(dg.sufficient_statistics(tmp_path / "rows.csv", family, column=column, **settings)) == expected
+        expected = content(dg.statistics.sufficient_statistics(rows[column], family, **settings))
+        assert (
+            content(dg.statistics.sufficient_statistics(tmp_path / "rows.csv", family, column=column, **settings))
+            == expected
+        )
 
 
 REFUSED = {
@@ -127,7 +133,7 @@ def test_what_does_not_fit_is_refused_and_nothing_of_it_is_said(case):
     rows = spoil(frame(20))
     for held in (rows, dd.from_pandas(rows, npartitions=2)):
         with pytest.raises(dg.errors.DomainError) as caught:
-            dg.sufficient_statistics(held, dg.expfam.Exponential(), bounds=(0, 3), column="wait", **settings)
+            dg.statistics.sufficient_statistics(held, dg.expfam.Exponential(), bounds=(0, 3), column="wait", **settings)
         assert str(caught.value).startswith(says) or says in str(caught.value)
         assert SECRET not in str(caught.value)
         assert "471" not in str(caught.value)
@@ -135,7 +141,7 @@ def test_what_does_not_fit_is_refused_and_nothing_of_it_is_said(case):
 
 def test_a_group_of_an_array_needs_a_column():
     with pytest.raises(dg.errors.DomainError, match="person is for rows, one column of which is summed"):
-        dg.sufficient_statistics([1.0], dg.expfam.Exponential(), bounds=(0, 3), person="who")
+        dg.statistics.sufficient_statistics([1.0], dg.expfam.Exponential(), bounds=(0, 3), person="who")
     for strict, where, says in (
         (True, {"sex": "F"}, "'sex' could refuse a row"),
         (False, {"wait": 1}, "column of records"),
@@ -143,4 +149,4 @@ def test_a_group_of_an_array_needs_a_column():
         domain = dg.Domain.of({"sex": ["F", "M"], "wait": [1]})
         settings = {"bounds": (0, 3), "column": "wait", "where": where, "domain": domain, "strict": strict}
         with pytest.raises(dg.errors.DomainError, match=says):
-            dg.sufficient_statistics(frame(5), dg.expfam.Exponential(), **settings)
+            dg.statistics.sufficient_statistics(frame(5), dg.expfam.Exponential(), **settings)

@@ -70,7 +70,7 @@ def by_hand(rows, design):
 @settings(max_examples=examples(150), deadline=None)
 def test_sums_are_those_of_the_clipped_columns(rows):
     """Ties of rounding aside, which the drawn numbers do not meet: to one step of the grid in each row."""
-    sums, n = content(dg.regression_moments(frame(rows), DESIGN))
+    sums, n = content(dg.statistics.regression_moments(frame(rows), DESIGN))
     expected, many = by_hand(rows, DESIGN)
     assert n == many
     assert np.abs(np.array(sums, dtype=object) - np.array(expected, dtype=object)).max() <= 2 * R * n
@@ -79,11 +79,11 @@ def test_sums_are_those_of_the_clipped_columns(rows):
 @given(ROWS, ROWS, ROWS)
 @settings(max_examples=examples(60), deadline=None)
 def test_moments_are_a_commutative_monoid(a, b, c):
-    one, two, three = (dg.regression_moments(frame(rows), DESIGN) for rows in (a, b, c))
-    assert content(one + two) == content(two + one) == content(dg.regression_moments(frame(a + b), DESIGN))
+    one, two, three = (dg.statistics.regression_moments(frame(rows), DESIGN) for rows in (a, b, c))
+    assert content(one + two) == content(two + one) == content(dg.statistics.regression_moments(frame(a + b), DESIGN))
     assert content((one + two) + three) == content(one + (two + three))
     assert content(one + Moments.zero(DESIGN)) == content(one)
-    assert content(dg.regression_moments(frame(a[::-1]), DESIGN)) == content(one)
+    assert content(dg.statistics.regression_moments(frame(a[::-1]), DESIGN)) == content(one)
 
 
 MANY = [
@@ -94,14 +94,14 @@ MANY = [
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_gives_the_same_sums(engine):
-    assert content(dg.regression_moments(ENGINES[engine](frame(MANY)), DESIGN)) == content(
-        dg.regression_moments(frame(MANY), DESIGN)
+    assert content(dg.statistics.regression_moments(ENGINES[engine](frame(MANY)), DESIGN)) == content(
+        dg.statistics.regression_moments(frame(MANY), DESIGN)
     )
 
 
 @pytest.mark.parametrize(("block", "batch", "threads"), [(1, 1, 1), (30, 7, 2), (100, 64, 4)])
 def test_blocks_batches_and_threads_change_nothing(block, batch, threads, monkeypatch):
-    whole = content(dg.regression_moments(frame(MANY), DESIGN))
+    whole = content(dg.statistics.regression_moments(frame(MANY), DESIGN))
     for module, name, value in (
         (regression, "BLOCK", block),
         (regression, "BATCH", batch),
@@ -109,8 +109,8 @@ def test_blocks_batches_and_threads_change_nothing(block, batch, threads, monkey
     ):
         monkeypatch.setattr(module, name, value)
     monkeypatch.setattr(engines.os, "cpu_count", lambda: 8)
-    assert content(dg.regression_moments(frame(MANY), DESIGN)) == whole
-    assert content(dg.regression_moments(pa.Table.from_pandas(frame(MANY)), DESIGN)) == whole
+    assert content(dg.statistics.regression_moments(frame(MANY), DESIGN)) == whole
+    assert content(dg.statistics.regression_moments(pa.Table.from_pandas(frame(MANY)), DESIGN)) == whole
 
 
 def test_a_block_of_rows_at_the_bounds_is_summed_exactly():
@@ -118,7 +118,7 @@ def test_a_block_of_rows_at_the_bounds_is_summed_exactly():
     assert regression.BLOCK * R**2 <= 2**53
     design = dg.LinearDesign({"x": (0, 1)}, "y", (0, 1))
     n = regression.BATCH + regression.BLOCK // 3 + 1
-    sums, many = content(dg.regression_moments((np.full((n, 1), 7.0), np.full(n, -7.0)), design))
+    sums, many = content(dg.statistics.regression_moments((np.full((n, 1), 7.0), np.full(n, -7.0)), design))
     assert many == n
     assert sums == [n * R**2, -n * R**2, n * R**2, -n * R**2, n * R**2]
 
@@ -127,9 +127,9 @@ def test_more_rows_than_a_sum_can_hold_are_refused(monkeypatch):
     """Weights below ``LEAST_ROOM`` have room from the start; with larger ones fewer rows do."""
     monkeypatch.setattr(regression, "MOST_SUM", 49 * regression.LEAST_ROOM * R**2)
     with pytest.raises(DomainError, match="more than 49 rows"):
-        dg.regression_moments(frame(MANY), DESIGN.with_mean_weight(None))
+        dg.statistics.regression_moments(frame(MANY), DESIGN.with_mean_weight(None))
     with pytest.raises(DomainError, match="more than 24 rows"):
-        dg.regression_moments(frame(MANY), DESIGN.with_mean_weight(2 * regression.LEAST_ROOM))
+        dg.statistics.regression_moments(frame(MANY), DESIGN.with_mean_weight(2 * regression.LEAST_ROOM))
 
 
 def test_a_pair_of_arrays_is_a_table_without_names():
@@ -137,16 +137,16 @@ def test_a_pair_of_arrays_is_a_table_without_names():
     X = np.array([[1.0, 2, 1], [3.5, 3, 0]])
     table = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": [True, False], "y": [0.5, 9.0]})
     objects = np.array([[1.0, 2, True], [3.5, 3, False]], dtype=object)
-    wanted = content(dg.regression_moments(table, design))
-    assert content(dg.regression_moments((objects, [0.5, 9.0]), design)) == wanted
+    wanted = content(dg.statistics.regression_moments(table, design))
+    assert content(dg.statistics.regression_moments((objects, [0.5, 9.0]), design)) == wanted
     numbers = dg.LinearDesign({"a": (0, 4), "b": [1, 2, 3], "c": [0, 1]}, "y", (-1, 1), intercept=False)
-    assert content(dg.regression_moments((X, np.array([0.5, 9.0])), numbers)) == wanted
-    assert content(dg.regression_moments([X[:, ::-1][:, ::-1], (0.5, 9.0)], numbers)) == wanted
+    assert content(dg.statistics.regression_moments((X, np.array([0.5, 9.0])), numbers)) == wanted
+    assert content(dg.statistics.regression_moments([X[:, ::-1][:, ::-1], (0.5, 9.0)], numbers)) == wanted
 
 
 def one_row(value, **settings):
     design = dg.LinearDesign({"x": dg.Bounded(0, 10, **settings)}, "y", (-1, 1))
-    return content(dg.regression_moments(pd.DataFrame({"x": [value], "y": [1.0]}), design))
+    return content(dg.statistics.regression_moments(pd.DataFrame({"x": [value], "y": [1.0]}), design))
 
 
 @pytest.mark.parametrize(("value", "same"), [(99.0, 10.0), (-3.0, 0.0), (math.inf, 10.0), (-math.inf, 0.0), (7, 7.0)])
@@ -157,8 +157,8 @@ def test_what_is_clipped_is_what_is_used(value, same):
 
 def test_infinities_of_both_signs_clip_to_both_bounds():
     design = dg.LinearDesign({"x": (0, 10)}, "y", (-1, 1))
-    both = content(dg.regression_moments(([[math.inf], [-math.inf]], [0.5, 0.5]), design))
-    assert both == content(dg.regression_moments(([[10.0], [0.0]], [0.5, 0.5]), design))
+    both = content(dg.statistics.regression_moments(([[math.inf], [-math.inf]], [0.5, 0.5]), design))
+    assert both == content(dg.statistics.regression_moments(([[10.0], [0.0]], [0.5, 0.5]), design))
 
 
 @pytest.mark.parametrize("value", [math.nan, None])
@@ -174,9 +174,9 @@ HOLES = pd.DataFrame({"x": [1, math.nan, 3, 4, 5.0], "k": [0, 1, None, 2, 1], "y
 
 
 def test_rows_with_a_null_are_dropped_whole():
-    wanted = content(dg.regression_moments(HOLES.iloc[[0, 4]], LEVELS))
-    assert content(dg.regression_moments(HOLES, LEVELS)) == wanted
-    assert content(dg.regression_moments(HOLES.iloc[1:4], LEVELS)) == content(Moments.zero(LEVELS))
+    wanted = content(dg.statistics.regression_moments(HOLES.iloc[[0, 4]], LEVELS))
+    assert content(dg.statistics.regression_moments(HOLES, LEVELS)) == wanted
+    assert content(dg.statistics.regression_moments(HOLES.iloc[1:4], LEVELS)) == content(Moments.zero(LEVELS))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -188,8 +188,8 @@ def test_rows_are_dropped_alike_by_every_engine(engine):
     holes = frame(MANY)
     for row, name in enumerate(("age", "area", "hours", "wage")):
         holes.loc[5 * row, name] = None
-    wanted = content(dg.regression_moments(holes.dropna().reset_index(drop=True), design))
-    assert content(dg.regression_moments(ENGINES[engine](holes), design)) == wanted
+    wanted = content(dg.statistics.regression_moments(holes.dropna().reset_index(drop=True), design))
+    assert content(dg.statistics.regression_moments(ENGINES[engine](holes), design)) == wanted
     assert wanted[1] == 46
 
 
@@ -198,14 +198,16 @@ def test_a_declared_level_for_nulls_keeps_the_row(missing):
     design = dg.LinearDesign({"k": dg.Categories([0, 1, 2], missing=missing)}, "y", (-1, 1), on_missing="drop")
     table = pd.DataFrame({"k": [None, 2], "y": [0.5, 0.5]})
     filled = pd.DataFrame({"k": [missing, 2], "y": [0.5, 0.5]})
-    assert content(dg.regression_moments(table, design)) == content(dg.regression_moments(filled, design))
+    assert content(dg.statistics.regression_moments(table, design)) == content(
+        dg.statistics.regression_moments(filled, design)
+    )
     binned = dg.LinearDesign({"k": dg.Bins([0, 1, 2], missing=True)}, "y", (-1, 1), on_missing="drop")
-    assert dg.regression_moments(table, binned).sensitive_rows == 2
+    assert dg.statistics.regression_moments(table, binned).sensitive_rows == 2
 
 
 def test_undeclared_levels_are_refused_even_where_nulls_are_dropped():
     with pytest.raises(DomainError, match="outside the levels"):
-        dg.regression_moments(HOLES.assign(k=[0, 1, None, 7, 1]), LEVELS)
+        dg.statistics.regression_moments(HOLES.assign(k=[0, 1, None, 7, 1]), LEVELS)
 
 
 TINY = dg.LinearDesign({"a": (0, 1), "b": (0, 1)}, "y", (0, 1))
@@ -217,7 +219,7 @@ TINY = dg.LinearDesign({"a": (0, 1), "b": (0, 1)}, "y", (0, 1))
     ids=["no rows", "fewer rows than features", "constant columns", "collinear columns"],
 )
 def test_degenerate_tables_have_moments_like_any_other(X):
-    moments = dg.regression_moments((X, np.linspace(0, 1, len(X))), TINY)
+    moments = dg.statistics.regression_moments((X, np.linspace(0, 1, len(X))), TINY)
     values = moments.sensitive_sums / R**2
     z = np.column_stack([np.ones(len(X)), 2 * X - 1, 2 * np.linspace(0, 1, len(X)) - 1])
     assert moments.sensitive_sums.dtype == np.int64
@@ -242,22 +244,22 @@ def test_degenerate_tables_have_moments_like_any_other(X):
 )
 def test_rows_that_do_not_fit_are_refused_without_naming_them(table, message):
     with pytest.raises(DomainError, match=message) as caught:
-        dg.regression_moments(table, TINY)
+        dg.statistics.regression_moments(table, TINY)
     assert str(SECRET)[:6] not in str(caught.value)
 
 
 def test_text_where_a_csv_should_hold_numbers_is_refused_without_showing_it(tmp_path):
     (tmp_path / "t.csv").write_text(f"a,b,y\n1,2,3\n1,secret{SECRET},3\n")
     with pytest.raises(DomainError, match="column 'b' is of type text") as caught:
-        dg.regression_moments(tmp_path / "t.csv", TINY)
+        dg.statistics.regression_moments(tmp_path / "t.csv", TINY)
     assert "secret" not in str(caught.value)
     (tmp_path / "t.csv").write_text("a,b,y\n1, 2 ,3\n0.5,NaN,1e-1\n,0,1\n")
     dropping = dg.LinearDesign({"a": (0, 1), "b": (0, 1)}, "y", (0, 1), on_missing="drop")
-    assert dg.regression_moments(tmp_path / "t.csv", dropping).sensitive_rows == 1
+    assert dg.statistics.regression_moments(tmp_path / "t.csv", dropping).sensitive_rows == 1
 
 
 def test_the_sums_are_sensitive():
-    moments = dg.regression_moments((np.full((37, 2), SECRET), np.zeros(37)), TINY)
+    moments = dg.statistics.regression_moments((np.full((37, 2), SECRET), np.zeros(37)), TINY)
     assert repr(moments) == "Moments(LinearDesign, 9 statistics, sensitive)"
     for leave in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="sensitive"):

@@ -254,7 +254,9 @@ ROWS = {"x": [1.0, 2.0, 9.0], "text": ["a", "b", "?"], "bins": [1.0, 11.0, 5.0],
 
 def sums_without(column, design):
     """The sums of all rows but the middle one."""
-    return dg.regression_moments(objects({name: [v[0], v[2]] for name, v in ROWS.items()}), design).sensitive_sums
+    return dg.statistics.regression_moments(
+        objects({name: [v[0], v[2]] for name, v in ROWS.items()}), design
+    ).sensitive_sums
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -262,16 +264,17 @@ def sums_without(column, design):
 def test_no_cell_refuses_a_regression_or_moves_another_row(column, cell):
     values = [ROWS[column][0], cell, ROWS[column][2]]
     rows = objects(ROWS | {column: values})
-    kept = dg.regression_moments(rows, DESIGN)
+    kept = dg.statistics.regression_moments(rows, DESIGN)
     assert kept.sensitive_rows == 3
-    alone = dg.regression_moments(rows.iloc[[1]], DESIGN)
+    alone = dg.statistics.regression_moments(rows.iloc[[1]], DESIGN)
     assert kept.sensitive_sums.tolist() == (sums_without(column, DESIGN) + alone.sensitive_sums).tolist()
-    dropped = dg.regression_moments(rows, DROPPING)
-    alone = dg.regression_moments(rows.iloc[[1]], DROPPING)
+    dropped = dg.statistics.regression_moments(rows, DROPPING)
+    alone = dg.statistics.regression_moments(rows.iloc[[1]], DROPPING)
     assert dropped.sensitive_sums.tolist() == (sums_without(column, DROPPING) + alone.sensitive_sums).tolist()
     table = rows[["x", "text", "bins"]].to_numpy(object)
     assert (
-        dg.regression_moments((table, list(rows["y"])), DESIGN).sensitive_sums.tolist() == kept.sensitive_sums.tolist()
+        dg.statistics.regression_moments((table, list(rows["y"])), DESIGN).sensitive_sums.tolist()
+        == kept.sensitive_sums.tolist()
     )
 
 
@@ -280,16 +283,16 @@ def test_no_cell_refuses_a_regression_or_moves_another_row(column, cell):
 def test_no_word_refuses_a_regression(column, word, tmp_path):
     rows = objects(ROWS | {column: [ROWS[column][0], word, ROWS[column][2]]})
     rows.to_csv(tmp_path / "rows.csv", index=False)
-    assert dg.regression_moments(tmp_path / "rows.csv", DESIGN).sensitive_rows == 3
+    assert dg.statistics.regression_moments(tmp_path / "rows.csv", DESIGN).sensitive_rows == 3
     text = pa.table({name: pa.array(rows[name].astype(str)) for name in rows})
     for table in (text, text.to_pandas(), text.to_pandas().astype("category")):
-        assert dg.regression_moments(table, DESIGN).sensitive_rows == 3
+        assert dg.statistics.regression_moments(table, DESIGN).sensitive_rows == 3
 
 
 def test_a_list_of_rows_is_refused_whatever_is_in_it():
     for rows in ([[1.0, "a", 1.0]] * 2, [[1.0, "a", 1.0], [2.0]]):
         with pytest.raises(dg.errors.DomainError, match="a list of rows may be no rectangle"):
-            dg.regression_moments((rows, [0.1, 0.2]), DESIGN)
+            dg.statistics.regression_moments((rows, [0.1, 0.2]), DESIGN)
 
 
 # --- persons ----------------------------------------------------------------------------------------------------------
@@ -339,18 +342,18 @@ def test_the_log_of_persons_needs_a_private_number_of_rows():
 def test_no_record_refuses_the_others(cell):
     family, records = dg.expfam.Exponential(), np.empty(3, object)
     records[0], records[1], records[2] = 0.5, planted(cell), 2.0
-    without = dg.sufficient_statistics([0.5, 2.0], family, bounds=(0, 3))
+    without = dg.statistics.sufficient_statistics([0.5, 2.0], family, bounds=(0, 3))
     for x in (records, list(records)):
-        found = dg.sufficient_statistics(x, family, bounds=(0, 3), strict=True)
+        found = dg.statistics.sufficient_statistics(x, family, bounds=(0, 3), strict=True)
         more = (found.sensitive_sums - without.sensitive_sums).item()
         assert found.sensitive_rows == 3
-        assert 0 <= more <= dg.sufficient_statistics([3.0], family, bounds=(0, 3)).sensitive_sums.item()
+        assert 0 <= more <= dg.statistics.sufficient_statistics([3.0], family, bounds=(0, 3)).sensitive_sums.item()
 
 
 @pytest.mark.parametrize("family", [dg.expfam.Binomial(3), dg.expfam.Multinomial([0, 1])], ids=repr)
 def test_a_family_without_bounds_has_nowhere_to_put_a_record(family):
     with pytest.raises(dg.errors.DomainError, match="strict=True cannot be kept"):
-        dg.sufficient_statistics([0, 1], family, strict=True)
+        dg.statistics.sufficient_statistics([0, 1], family, strict=True)
 
 
 # --- estimators -------------------------------------------------------------------------------------------------------
@@ -446,7 +449,7 @@ def test_no_cell_refuses_an_evaluation_that_drops_rows(cell, column):
         dg.papers.SampledWeights(DROPPING, np.zeros((1, len(DROPPING.columns) - 1)), 1.0, 1.0)
     )
     rows = objects(ROWS | {column: [ROWS[column][0], cell, ROWS[column][2]]})
-    kept = dg.regression_moments(rows, DROPPING).sensitive_rows
+    kept = dg.statistics.regression_moments(rows, DROPPING).sensitive_rows
     assert check_judged(model, (rows,), (rows.iloc[[0, 2]],), (rows.iloc[[1]],)) == kept
     for some in (rows, rows.iloc[[0, 2]]):
         with pytest.raises(dg.errors.DomainError, match="judge it under add-remove"):

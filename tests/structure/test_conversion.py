@@ -140,9 +140,9 @@ def test_ragged_rows_do_not_say_how_many_they_are():
         np.asarray(ragged)
     for refuse in (
         lambda: array_of(ragged, "a problem"),
-        lambda: dg.sufficient_statistics(ragged, dg.expfam.Exponential(), bounds=(0, 3)),
-        lambda: dg.sufficient_statistics(ragged, dg.expfam.Multinomial([0, 1])),
-        lambda: dg.regression_moments((ragged, [1.0] * 12347), dg.LinearDesign({"x": (0, 1)}, "y", (0, 1))),
+        lambda: dg.statistics.sufficient_statistics(ragged, dg.expfam.Exponential(), bounds=(0, 3)),
+        lambda: dg.statistics.sufficient_statistics(ragged, dg.expfam.Multinomial([0, 1])),
+        lambda: dg.statistics.regression_moments((ragged, [1.0] * 12347), dg.LinearDesign({"x": (0, 1)}, "y", (0, 1))),
         lambda: dg.PrivateNaiveBayes(dg.Domain.of({"x": [0, 1], "y": [0, 1]})).fit(ragged, ragged),
         lambda: dg.PrivateLinearRegression({"x": (0, 1)}, (0, 1)).fit(np.ones((12347, 1)), ragged),
     ):

@@ -290,7 +290,7 @@ def test_rows_at_the_witness_move_the_release_that_far_through_the_encoding(numb
     design = made(numbers - 1)
     d = numbers + design.copies
     one, other = (
-        dg.regression_moments((np.full((rows, numbers - 1), value), np.full(rows, value)), design)
+        dg.statistics.regression_moments((np.full((rows, numbers - 1), value), np.full(rows, value)), design)
         for value in (1.0, -1 / d)
     )
     moved = design.released(one.sensitive_sums, rows, REPLACE) - design.released(other.sensitive_sums, rows, REPLACE)
@@ -312,7 +312,7 @@ def test_no_neighbour_moves_what_is_released_further(rows, other, unit, intercep
 
     def released(table):
         table = np.array(table)
-        moments = dg.regression_moments((table[:, :-1], table[:, -1]), design)
+        moments = dg.statistics.regression_moments((table[:, :-1], table[:, -1]), design)
         return design.released(moments.sensitive_sums, moments.sensitive_rows, unit)
 
     neighbour = [other, *rows[1:]] if unit.n_is_public else [other, *rows]

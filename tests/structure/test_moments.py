@@ -90,9 +90,9 @@ def test_sensitivity_of_an_added_row_is_its_largest_contribution(name, coarse):
 def test_no_neighbour_moves_what_is_released_further(low, width, records, other, unit):
     """On the real grid, through ``sufficient_statistics``: records inside, outside and at the bounds."""
     bounds = (low, low + width)
-    before = dg.sufficient_statistics(records, E.Normal(), bounds=bounds)
+    before = dg.statistics.sufficient_statistics(records, E.Normal(), bounds=bounds)
     changed = [other, *records[1:]] if unit.n_is_public else [other, *records]
-    after = dg.sufficient_statistics(changed, E.Normal(), bounds=bounds)
+    after = dg.statistics.sufficient_statistics(changed, E.Normal(), bounds=bounds)
     described = before.description
     moved = described.released(after.sensitive_sums, after.sensitive_rows, unit) - described.released(
         before.sensitive_sums, before.sensitive_rows, unit
@@ -110,7 +110,7 @@ def test_no_neighbour_moves_what_is_released_further(low, width, records, other,
 )
 def test_a_redacted_record_attains_it(family, bounds, witness):
     """Where 0 is outside [t(a), t(b)] the reference code's sum |t(b) - t(a)| is too small; the witness shows it."""
-    one, other = (dg.sufficient_statistics([x], family, bounds=bounds) for x in witness)
+    one, other = (dg.statistics.sufficient_statistics([x], family, bounds=bounds) for x in witness)
     moved = np.abs(one.sensitive_sums - other.sensitive_sums).sum()
     assert moved == one.description.sensitivity(REPLACE)
     t = family.statistic(np.array(bounds, float))

@@ -23,7 +23,7 @@ from dpgraph.inference.network.consistency import reconcile
 from dpgraph.inference.network.plug_in import BYTES_PER_CELL, BYTES_PER_FAMILY
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-from dpgraph.mechanisms.selection.table_choice import ParentsChoice
+from dpgraph.mechanisms.selection.parents_choice import ParentsChoice
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import Made
 from dpgraph.privacy.events import PAID_IN_PARTS

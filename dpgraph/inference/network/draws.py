@@ -69,9 +69,9 @@ class PosteriorDraws(Draws):
         """The tables."""
         return self.tables
 
-    def read(self, values: Mapping[str, Reals]) -> Probabilities:
+    def read(self, arrays: Mapping[str, Reals]) -> Probabilities:
         """Tables as probabilities."""
-        return Probabilities(self.network, FrozenMap(values.items()), self.provenance)
+        return Probabilities(self.network, FrozenMap(arrays.items()), self.provenance)
 
     def labels(self, name: str) -> list[dict[str, Any]]:
         """The variable, its level and those of its parents for each entry of a table."""

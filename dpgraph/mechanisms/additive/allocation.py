@@ -1,4 +1,4 @@
-"""Which tables to measure and how to share epsilon among them, from public structure alone."""
+"""The choice of tables to measure and the shares of epsilon among them, from public structure alone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RESOLUTION = 1_000_000
 def measured_tables(network: Network, tables: Tables) -> tuple[Family, ...]:
     """The variable sets a mechanism measures.
 
-    ``"families"``: one for each variable (Zhang et al. 2016). ``"maximal"``: those not inside another.
+    ``"families"``: one for each variable (Zhang et al. 2016). ``"maximal"``: the families not inside another.
     ``"merged"``: the maximal ones, small ones joined where that lowers the total error.
     """
     match tables:

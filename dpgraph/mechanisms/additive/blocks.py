@@ -1,4 +1,4 @@
-"""Noise on blocks of coefficients (``structure.basis``): which blocks, how much noise each, and the draw.
+"""Noise on blocks of coefficients (``structure.basis``): the choice of blocks, the scale of each, and the draw.
 
 The residual basis has one block for each subset of a family. Its contrasts are released in fixed point, so every
 statistic is an exact integer sum, and the plans here are computed from those integers themselves.
@@ -36,7 +36,7 @@ WEIGHTS = 1 << 16
 
 @dataclass(frozen=True)
 class BlockPlan:
-    """What is noised, on which grid, what is added, and how far the blocks move together."""
+    """The noisy blocks, their grid and step, the added pseudo-records, and how far the blocks move together."""
 
     measurements: tuple[Measurement, ...]
     grid: int = 1

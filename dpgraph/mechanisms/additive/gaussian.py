@@ -1,7 +1,7 @@
 """Discrete Gaussian noise on contingency tables or their residuals, with zero-concentrated accounting.
 
 With m equal tables and delta > 0 it beats Laplace noise when m is more than about epsilon^2 / (4 rho): the cost of a
-table grows with the square of what it is told, so many tables share the budget well (proofs.md P28).
+table grows with the square of its share, so many tables share the budget well (proofs.md P28).
 """
 
 from __future__ import annotations
@@ -123,7 +123,6 @@ class GaussianMechanism:
         return noisy_blocks(statistics, gaussian_measurements(description, self, unit), unit, noise)
 
     def _residual(self, statistics: Statistics, network: Network, unit: PrivacyUnit, noise: Noise) -> NoisyCoefficients:
-        """Draws the noisy coefficients of the residual basis."""
         plan = _blocks(self, network, unit)
         tables = sorted(network.maximal_families, key=network.cells)
         true = contrast_blocks(network, ((table, statistics.sensitive_block(table, unit)) for table in tables))
@@ -183,7 +182,7 @@ def _claims(epsilon: Number | None, delta: Fraction, rho: Number | None) -> tupl
 def gaussian_measurements(
     description: Description, mechanism: GaussianMechanism, unit: PrivacyUnit
 ) -> tuple[Measurement, ...]:
-    """What is measured of a description, and how the budget is shared; one that brings no plan has one scale."""
+    """The measurements of a description, with their shares of rho; by default all blocks have one scale."""
     if (mechanism.tables, mechanism.allocation, mechanism.basis) != ("maximal", "optimal", "tables"):
         raise ReleaseError("tables=, allocation= and basis= are for counts of a network; leave them out for moments")
     return gaussian_plan(description, Fraction(mechanism.rho or 0), unit)
@@ -202,7 +201,6 @@ def _of_family(
 
 @gaussian_measurements.register(Network)
 def _of_network(network: Network, mechanism: GaussianMechanism, unit: PrivacyUnit) -> tuple[Measurement, ...]:
-    """Tables of the network, or blocks in its residual basis."""
     if mechanism.basis == "residual":
         return _blocks(mechanism, network, unit).measurements
     return _tables(mechanism, network, unit)
@@ -225,7 +223,6 @@ def _tables(mechanism: GaussianMechanism, network: Network, unit: PrivacyUnit) -
 
 @lru_cache(maxsize=64)
 def _blocks(mechanism: GaussianMechanism, network: Network, unit: PrivacyUnit) -> BlockPlan:
-    """The plan in the residual basis."""
     return gaussian_blocks(Fraction(mechanism.rho or 0), network, unit)
 
 

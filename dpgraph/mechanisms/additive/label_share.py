@@ -1,4 +1,4 @@
-"""How much of epsilon measures a classifier's label by itself, chosen from what is public alone.
+"""The share of epsilon that measures a classifier's label by itself, chosen from public values alone.
 
 Noise on the tables drowns the features first, then the label's own frequencies; a classifier worse than these is of no
 use. Where the tables leave the frequencies unclear, a part of epsilon that measures them alone is worth more than the

@@ -1,7 +1,7 @@
 """Integer Laplace noise on contingency tables.
 
 Zhang et al. 2016, Algorithm 1, is ``LaplaceMechanism(epsilon, tables="families", allocation="uniform")``. The default
-measures fewer tables, shares epsilon by what each table is for, and where n is public adds noise that sums to zero.
+measures fewer tables, shares epsilon by the use of each table, and where n is public adds noise that sums to zero.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _checked_margins(margins: object) -> FrozenMap[str, Fraction]:
 def laplace_measurements(
     description: Description, mechanism: LaplaceMechanism, unit: PrivacyUnit
 ) -> tuple[Measurement, ...]:
-    """What is measured of a description, and how the budget is shared; one that brings no plan has one scale."""
+    """The measurements of a description, with their shares of epsilon; by default all blocks have one scale."""
     if mechanism.tables != "merged" or mechanism.allocation != "optimal" or mechanism.margins:
         raise ReleaseError("tables=, allocation= and margins= are for counts of a network; leave them out here")
     return laplace_plan(description, exact(mechanism.epsilon), unit, mechanism.noise)
@@ -151,7 +151,7 @@ def _of_network(network: Network, mechanism: LaplaceMechanism, unit: PrivacyUnit
 
 
 def _margin_tables(network: Network, tables: tuple[Family, ...], mechanism: LaplaceMechanism) -> dict[Family, Fraction]:
-    """The tables of single variables that are measured beside the others, with their shares."""
+    """Tables of single variables beside the others, with their shares."""
     for name in mechanism.margins:
         if name not in network.domain.names or (name,) in tables:
             raise ReleaseError(f"margins: {name!r} is no variable of the network that has no measured table of its own")
@@ -172,7 +172,6 @@ def _rho(measured: tuple[Measurement, ...]) -> Fraction | None:
 
 
 def _is_sum_zero(mechanism: LaplaceMechanism, unit: PrivacyUnit) -> bool:
-    """Whether the noise of each table sums to zero."""
     if mechanism.noise == "sum-zero" and not unit.n_is_public:
         raise ReleaseError('noise="sum-zero" shows every table\'s exact total, so it needs neighbours="replace"')
     if mechanism.noise == "auto":

@@ -93,7 +93,7 @@ def with_noise(plan: Plan, true: Mapping[Name, Integers], noise: Noise) -> dict[
 def released_value(
     statistics: Statistics, plan: Sequence[Measurement], values: Mapping[Name, Any], unit: PrivacyUnit
 ) -> Any:
-    """What noisy integers stand for, with their laws and, where it is public, the number of rows."""
+    """The meaning of noisy integers, with their laws and, where it is public, the number of rows."""
     n = statistics.sensitive_rows if unit.n_is_public else None
     laws = FrozenMap((m.table, m.law) for m in plan)
     return noisy_value(statistics.description, FrozenMap(values), laws, n, unit)

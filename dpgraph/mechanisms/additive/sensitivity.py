@@ -79,10 +79,8 @@ def l1_sensitivity(network: Network, tables: Iterable[Family], unit: PrivacyUnit
 class ParitySensitivity:
     """How many parities one replaced row can change at once.
 
-    Attributes:
-        value: M, or an upper bound on it.
-        exact: Whether it is M itself.
-        width: The width of the elimination order; the largest table of the elimination has 2^(width + 1) cells.
+    ``value`` is M, or an upper bound on it where ``exact`` is False; ``width`` is the width of the elimination order,
+    whose largest table has 2^(width + 1) cells.
     """
 
     value: int
@@ -156,8 +154,8 @@ def joint_sensitivity(
     """max over neighbours of sum_A weight_A ||T_A - T'_A||_1, for blocks T_A of fixed-point contrasts.
 
     Under add/remove the row of first levels attains every block's maximum, so their sum is exact. Under replace the
-    maximum over pairs of rows is found by elimination on pairs of levels, K_v^2 states for each variable; where that
-    is too large, or a block has too many pairs of cells, the sum of what is left is an upper bound.
+    maximum over pairs of rows is found by elimination on pairs of levels, K_v^2 states for each variable; where that is
+    too large, or a block has too many pairs of cells, a sum of the blocks' own sensitivities is an upper bound.
     """
     if not unit.n_is_public:
         total = sum(weight * block_sensitivity(network, block, grid, unit) for block, weight in weights.items())
@@ -193,7 +191,7 @@ def _pair_factors(network: Network, weights: Mapping[Family, int], grid: int) ->
 
 
 def _is_small(shape: tuple[int, ...]) -> bool:
-    """Whether all pairs of a block's cells are enumerated."""
+    """True if all pairs of a block's cells are enumerated."""
     return math.prod(shape) ** 2 * math.prod(size - 1 for size in shape) <= MAX_BLOCK_WORK
 
 

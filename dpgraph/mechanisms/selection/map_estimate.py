@@ -94,7 +94,7 @@ class MapEstimate:
         return selection_event("MapEstimate", exact(self.epsilon), self.law, 1)
 
     def temperature(self, network: Network, unit: PrivacyUnit) -> float:
-        """T, the divisor of the log posterior, in nats; what the utility bounds take."""
+        """T, the divisor of the log posterior, in nats; the utility bounds take it."""
         return _temperature(self, network, unit)
 
     def randomise(self, statistics: Counts, unit: PrivacyUnit, noise: Noise) -> Probabilities:

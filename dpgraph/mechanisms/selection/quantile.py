@@ -100,7 +100,7 @@ class PrivateQuantile:
 
         Args:
             name: The variable.
-            strict: Whether its domain is strict, as in ``Domain.of``: what is null or no number is left out.
+            strict: True for a strict domain, as in ``Domain.of``: nulls and values that are no number are left out.
         """
         return Network.of(Domain(FrozenMap({name: Bins(self.edges, missing=strict)}), strict), {})
 

@@ -174,7 +174,7 @@ def ranks(name, n, epsilon, unit, trials, *, seed=0, plug_in=False):
     sizes = np.full(trials, n) if unit.n_is_public else rng.integers(n // 2, 2 * n, trials)
     noisy = []
     for theta, size in zip(truth, sizes, strict=True):
-        moments = dg.sufficient_statistics(simulate(family, theta, size, rng), family, bounds=bounds)
+        moments = dg.statistics.sufficient_statistics(simulate(family, theta, size, rng), family, bounds=bounds)
         mechanism = dg.LaplaceMechanism(epsilon)
         noisy.append(dg.release(moments, mechanism, budget=dg.Budget(budget, unit=unit), noise=noise).value)
     problems = as_problems(noisy, prior)

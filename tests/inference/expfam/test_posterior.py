@@ -152,7 +152,7 @@ def test_the_exact_binomial_is_calibrated(unit, epsilon):
     for _ in range(400):
         p = rng.random()
         n = 100 if unit.n_is_public else int(rng.integers(20, 400))
-        moments = dg.sufficient_statistics(rng.random(n) < p, family)
+        moments = dg.statistics.sufficient_statistics(rng.random(n) < p, family)
         budget = dg.Budget(epsilon, unit=unit)
         release = dg.release(moments, dg.LaplaceMechanism(epsilon), budget=budget, noise=source)
         for found, method in ((ours, "auto"), (plug_in, "plug-in")):
@@ -164,7 +164,7 @@ def test_the_exact_binomial_is_calibrated(unit, epsilon):
 
 def exponential_release(n=500, seed=0, unit=REPLACE):
     x = np.random.default_rng(seed).exponential(0.25, n)
-    moments = dg.sufficient_statistics(x, E.Exponential(), bounds=(0, 1))
+    moments = dg.statistics.sufficient_statistics(x, E.Exponential(), bounds=(0, 1))
     return dg.release(
         moments, dg.LaplaceMechanism(1), budget=dg.Budget(1, unit=unit), noise=dg.testing.SeededNoise(seed)
     )
@@ -304,7 +304,7 @@ def test_the_corrected_form_covers_where_the_paper_does_not():
     truth = draw_conjugate(family, prior, np.zeros((300, 1)), np.zeros(300), rng)[:, 0]
     releases = []
     for rate in truth:
-        moments = dg.sufficient_statistics(rng.exponential(1 / rate, 1000), family, bounds=(0.0063, 0.92))
+        moments = dg.statistics.sufficient_statistics(rng.exponential(1 / rate, 1000), family, bounds=(0.0063, 0.92))
         releases.append(dg.release(moments, dg.LaplaceMechanism(5), budget=dg.Budget(5), noise=source).value)
     covered = {}
     for form in ("corrected", "coded"):

@@ -29,21 +29,21 @@ def test_a_contrast_pairs_the_draws(by):
     one, other, shared = {"a": 0}, {"a": 1}, {"c": 2.5}
     kinds = [(shared | one, None), (shared | other, None)] if by == "given" else [(shared, one), (shared, other)]
     above, below = (each(("b",), *kind) for kind in kinds)
-    answer = dg.contrast(DRAWS, "b", one, other, by=by, given=shared)
+    answer = dg.questions.contrast(DRAWS, "b", one, other, by=by, given=shared)
     odds = (above / (1 - above)) / (below / (1 - below))
     np.testing.assert_allclose(answer.draws, np.hstack([above - below, above / below, odds]), rtol=1e-9)
     frame = answer.to_frame()
     assert list(frame.columns) == ["measure", "b", "mean", "sd", "low", "high"]
     assert frame["measure"].tolist() == [m for m in ("difference", "ratio", "odds ratio") for _ in range(3)]
-    event = dg.contrast(DRAWS, {"b": ["x", "y"]}, one, other, by=by, given=shared)
+    event = dg.questions.contrast(DRAWS, {"b": ["x", "y"]}, one, other, by=by, given=shared)
     held = above[:, :2].sum(axis=1) - below[:, :2].sum(axis=1)
     np.testing.assert_allclose(event.draws[:, 0], held, rtol=1e-9)
     assert event.labels == (("difference",), ("ratio",), ("odds ratio",))
 
 
 def test_a_contrast_of_sampled_answers_says_how_they_were_found():
-    answer = dg.contrast(DRAWS, {"b": "x"}, {"a": 0}, {"a": 1}, method="sampling")
-    exact = dg.contrast(DRAWS, {"b": "x"}, {"a": 0}, {"a": 1})
+    answer = dg.questions.contrast(DRAWS, {"b": "x"}, {"a": 0}, {"a": 1}, method="sampling")
+    exact = dg.questions.contrast(DRAWS, {"b": "x"}, {"a": 0}, {"a": 1})
     assert answer.method == "sampling"
     assert answer.effective_size > 1000
     np.testing.assert_allclose(answer.draws[:, 0], exact.draws[:, 0], atol=0.02)
@@ -55,7 +55,7 @@ def test_a_contrast_of_sampled_answers_says_how_they_were_found():
 )
 def test_a_contrast_that_makes_no_sense_is_refused(settings_, message):
     with pytest.raises(dg.errors.InferenceError, match=message):
-        dg.contrast(DRAWS, "b", {"a": 0}, {"a": 1}, **settings_)
+        dg.questions.contrast(DRAWS, "b", {"a": 0}, {"a": 1}, **settings_)
 
 
 def test_expectation_and_quantiles_of_bins_by_a_fine_grid():

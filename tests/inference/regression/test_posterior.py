@@ -368,7 +368,7 @@ def test_bad_settings_are_refused(settings, message):
 
 def test_other_releases_are_refused():
     family = dg.expfam.Binomial()
-    noisy = dg.release(dg.sufficient_statistics([1, 0], family), dg.LaplaceMechanism(1), budget=dg.Budget(1))
+    noisy = dg.release(dg.statistics.sufficient_statistics([1, 0], family), dg.LaplaceMechanism(1), budget=dg.Budget(1))
     with pytest.raises(dg.errors.InferenceError, match="method must be one of 'auto', 'exact'"):
         solved(noisy)
     design = LinearDesign({"x": (0, 1)}, "y", (0, 1), intercept=False)

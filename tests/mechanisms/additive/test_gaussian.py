@@ -242,5 +242,5 @@ def test_a_release_round_trips_and_files_without_rho_are_refused():
     with pytest.raises(dg.errors.ReleaseError, match="claims no rho"):
         value_of(plain)
     plain["event"]["rho"] = 0.5
-    with pytest.raises(dg.errors.FileError, match="text"):
+    with pytest.raises(dg.errors.ReleaseError, match="text"):
         value_of(plain)

@@ -44,7 +44,7 @@ def test_the_largest_log_ratio_over_all_neighbours_is_epsilon(name, unit, noise)
     mechanism = dg.LaplaceMechanism("0.8", noise=noise)
     largest = Fraction(0)
     for one, other in neighbours(levels, 3, unit):
-        s, t = (dg.sufficient_statistics(list(rows), family) for rows in (one, other))
+        s, t = (dg.statistics.sufficient_statistics(list(rows), family) for rows in (one, other))
         (measured,) = mechanism.event(s.description, unit).measurements
         moved = s.description.released(s.sensitive_sums, s.sensitive_rows, unit) - t.description.released(
             t.sensitive_sums, t.sensitive_rows, unit
@@ -57,13 +57,13 @@ def test_the_largest_log_ratio_over_all_neighbours_is_epsilon(name, unit, noise)
 @pytest.mark.parametrize("unit", UNITS[:2], ids=str)
 def test_the_log_ratio_of_the_real_pmf_over_a_grid_of_outputs(unit):
     """Without the formula above: the binomial's pmf normalised over a grid, every output compared."""
-    description = dg.sufficient_statistics([0, 1], E.Binomial()).description
+    description = dg.statistics.sufficient_statistics([0, 1], E.Binomial()).description
     (measured,) = dg.LaplaceMechanism(1).event(description, unit).measurements
     side = np.arange(-80, 84)
     outputs = np.array([(y,) for y in side] if unit.n_is_public else list(itertools.product(side, side)))
 
     def pmf(rows):
-        moments = dg.sufficient_statistics(list(rows), E.Binomial())
+        moments = dg.statistics.sufficient_statistics(list(rows), E.Binomial())
         s = description.released(moments.sensitive_sums, moments.sensitive_rows, unit)
         weight = np.exp(-np.abs(outputs - s).sum(axis=1) / measured.law.scale)
         return weight / weight.sum()
@@ -83,7 +83,7 @@ def test_every_sum_gets_its_own_draw(monkeypatch):
     """The reference code adds one scalar to all sums, so that their differences are exact. Here the noises of two
     sums are uncorrelated: 1000 seeded releases, level 1e-6; a correlation of .31 is missed as rarely, and one scalar
     makes it 1."""
-    moments = dg.sufficient_statistics(np.linspace(-3, 3, 50), E.Normal(), bounds=(-3, 3))
+    moments = dg.statistics.sufficient_statistics(np.linspace(-3, 3, 50), E.Normal(), bounds=(-3, 3))
     description = type(moments.description)
     monkeypatch.setattr(description, "sensitivity", cache(description.sensitivity))  # a search, two in every release
     source = dg.testing.SeededNoise(1)
@@ -98,7 +98,7 @@ def test_every_sum_gets_its_own_draw(monkeypatch):
 @pytest.mark.parametrize("unit", UNITS[:2], ids=str)
 def test_noise_follows_the_recorded_law(unit):
     """Secure draws around a known sum are accepted, and a scale wrong by a third rejected, each but for 1e-6."""
-    moments = dg.sufficient_statistics([1, 0, 1], E.Binomial())
+    moments = dg.statistics.sufficient_statistics([1, 0, 1], E.Binomial())
     release = released(moments, unit=unit)
     (measured,) = release.event.measurements
     assert release.value.law == measured.law == DiscreteLaplace(1.0)
@@ -110,7 +110,7 @@ def test_noise_follows_the_recorded_law(unit):
 
 
 def test_n_is_public_under_replace_only():
-    moments = dg.sufficient_statistics([0.2] * 731, E.Exponential(), bounds=(0, 1))
+    moments = dg.statistics.sufficient_statistics([0.2] * 731, E.Exponential(), bounds=(0, 1))
     shown = released(moments)
     assert shown.value.n == 731
     assert shown.value.names == ("sum",)
@@ -121,7 +121,7 @@ def test_n_is_public_under_replace_only():
 
 
 def test_a_multinomial_of_public_n_gets_noise_that_sums_to_zero():
-    moments = dg.sufficient_statistics([0, 1, 2, 2, 1], E.Multinomial(4))
+    moments = dg.statistics.sufficient_statistics([0, 1, 2, 2, 1], E.Multinomial(4))
     release = released(moments)
     assert release.value.law == SumZeroLaplace(2.0)
     assert release.value.sums.sum() == 5
@@ -130,7 +130,7 @@ def test_a_multinomial_of_public_n_gets_noise_that_sums_to_zero():
 
 
 def test_the_event_prices_the_release():
-    moments = dg.sufficient_statistics([0.2, 0.4], E.Normal(), bounds=(-1, 1))
+    moments = dg.statistics.sufficient_statistics([0.2, 0.4], E.Normal(), bounds=(-1, 1))
     release = released(moments, epsilon="0.25")
     (measured,) = release.event.measurements
     assert measured.table == ("sum", "sum of squares")
@@ -158,7 +158,7 @@ COUNTS = dg.LaplaceMechanism(1, tables="families")
     ids=repr,
 )
 def test_what_does_not_fit_is_refused_before_the_charge(mechanism, unit, message):
-    moments = dg.sufficient_statistics([0.2, 0.4], E.Exponential(), bounds=(0, 1))
+    moments = dg.statistics.sufficient_statistics([0.2, 0.4], E.Exponential(), bounds=(0, 1))
     budget = dg.Budget(5, delta="1e-5", unit=unit)
     with pytest.raises(ReleaseError, match=message):
         dg.release(moments, mechanism, budget=budget)
@@ -169,4 +169,4 @@ def test_statistics_that_are_neither_are_refused():
     with pytest.raises(ReleaseError, match="takes statistics"):
         dg.release(object(), dg.LaplaceMechanism(1), budget=dg.Budget(1))
     with pytest.raises(ReleaseError, match="takes a mechanism"):
-        dg.release(dg.sufficient_statistics([1], E.Binomial()), dg.LaplaceMechanism, budget=dg.Budget(1))
+        dg.release(dg.statistics.sufficient_statistics([1], E.Binomial()), dg.LaplaceMechanism, budget=dg.Budget(1))

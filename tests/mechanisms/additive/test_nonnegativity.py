@@ -124,12 +124,16 @@ def test_the_calibration_sees_no_data_and_stays_out_of_the_draw(monkeypatch):
         "step",
         "probability",
     ]
-    imported = {
-        node.module
+    sensitive = {
+        alias.asname or alias.name
         for node in ast.walk(ast.parse(inspect.getsource(nonnegativity)))
-        if isinstance(node, ast.ImportFrom)
+        if isinstance(node, ast.ImportFrom) and any(word in (node.module or "") for word in ("statistics", "noise"))
+        for alias in node.names
     }
-    assert not any("statistics" in (name or "") or "noise" in (name or "") for name in imported)
+    assert {"Counts", "Noise"} <= sensitive
+    for function in (nonnegativity.pseudo_records, nonnegativity._deficits):
+        named = {node.id for node in ast.walk(ast.parse(inspect.getsource(function))) if isinstance(node, ast.Name)}
+        assert not named & sensitive
     mechanism = FourierMechanism("0.7", nonnegative=0.6)
     first = mechanism.event(ASIA, REPLACE)
     monkeypatch.setattr(np.random, "default_rng", lambda *args: pytest.fail("drew from a seeded generator"))

@@ -22,7 +22,7 @@ DESIGN = dg.LinearDesign({f"x{i}": (-1, 1) for i in range(7)}, "y", (-1, 1))
 
 def sums_of(n, seed=0, design=DESIGN):
     rng = np.random.default_rng(seed)
-    return dg.regression_moments((rng.uniform(-1, 1, (n, 7)), rng.uniform(-1, 1, n)), design)
+    return dg.statistics.regression_moments((rng.uniform(-1, 1, (n, 7)), rng.uniform(-1, 1, n)), design)
 
 
 @pytest.mark.parametrize(("n", "epsilon"), [(2_000, "0.5"), (5_000, "0.2"), (30_000, "0.1"), (30_000, "1")])

@@ -31,7 +31,7 @@ def every_row():
 def released_sums(rows, unit):
     """The integers that noise is added to."""
     X = np.array([row[:2] for row in rows], dtype=object).reshape(len(rows), 2)
-    moments = dg.regression_moments((X, np.array([float(row[2]) for row in rows])), DESIGN)
+    moments = dg.statistics.regression_moments((X, np.array([float(row[2]) for row in rows])), DESIGN)
     return DESIGN.released(moments.sensitive_sums, moments.sensitive_rows, unit)
 
 
@@ -60,7 +60,7 @@ def moments_of(n=60):
     rng = np.random.default_rng(5)
     X = np.empty((n, 2), dtype=object)
     X[:, 0], X[:, 1] = list(rng.uniform(0, 2, n)), rng.choice(list("abc"), n)
-    return dg.regression_moments((X, rng.uniform(0, 2, n)), DESIGN)
+    return dg.statistics.regression_moments((X, rng.uniform(0, 2, n)), DESIGN)
 
 
 def released(moments, mechanism=LAPLACE, unit=UNITS[0], noise=None):
@@ -105,7 +105,7 @@ def test_values_are_in_products_of_columns_at_their_bounds():
 
 def test_noise_is_half_as_large_on_products_with_a_target_that_counts_twice():
     design = dg.LinearDesign({f"x{i}": (0, 1) for i in range(5)}, "y", (0, 1), mean_weight=2)
-    moments = dg.regression_moments((np.full((9, 5), 0.75), np.ones(9)), design)
+    moments = dg.statistics.regression_moments((np.full((9, 5), 0.75), np.ones(9)), design)
     noisy = released(moments, noise=dg.testing.SeededNoise(0)).value
     last = len(design.columns) - 1
     shares = [3 if i == last else 2 if j == last else 1 for i, j in design.pairs]
@@ -215,7 +215,9 @@ DROPPING = dg.LinearDesign({"x": (0, 2), "g": ["a", "b", "c"]}, "y", (0, 2), on_
 def test_what_does_not_fit_is_refused_before_the_charge(mechanism, design, unit, message):
     budget = dg.Budget(5, delta="1e-5", unit=unit)
     X = np.array([[0.5, "a"], [np.nan, "b"]], dtype=object)
-    moments = dg.regression_moments((X[: 1 + (design is DROPPING)], [1.0, 1.0][: 1 + (design is DROPPING)]), design)
+    moments = dg.statistics.regression_moments(
+        (X[: 1 + (design is DROPPING)], [1.0, 1.0][: 1 + (design is DROPPING)]), design
+    )
     with pytest.raises(ReleaseError, match=message):
         dg.release(moments, mechanism, budget=budget)
     assert budget.spent.epsilon == 0 if hasattr(budget.spent, "epsilon") else budget.spent == 0

@@ -1,4 +1,4 @@
-"""Choices of parents and of tables: their exact laws on all neighbours, and what they find."""
+"""Choices of parents: their exact laws on all neighbours, and what they find."""
 
 import itertools
 import math
@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import dpgraph as dg
-from dpgraph.mechanisms.selection.table_choice import ParentsChoice, TableChoice
+from dpgraph.mechanisms.selection.parents_choice import ParentsChoice
 from dpgraph.statistics.table_counts import TableCounts, any_tables
 from dpgraph.structure.candidate_tables import AnyTables, OneWays
 from dpgraph.structure.domain import Domain
@@ -67,25 +67,22 @@ def law_of(mechanism, statistics, unit):
     return law
 
 
-def mechanisms(domain):
-    """Each choice of a network, with margins and noise that leave all candidates near."""
+def choice_of(domain):
+    """A choice with margins and noise that leave all candidates near."""
     margins = OneWays.of({name: 1.0 + np.arange(size) for name, size in domain.sizes.items()}, 3)
-    expected = {pair: margins.product(pair) for pair in itertools.combinations(domain.names, 2)}
-    yield ParentsChoice(2, margins, noise=0.1)
-    yield TableChoice(2, expected, noise=0.1)
+    return ParentsChoice(2, margins, noise=0.1)
 
 
 @pytest.mark.parametrize("unit", [ADD, REPLACE], ids=lambda unit: unit.neighbours)
-@pytest.mark.parametrize("which", [0, 1], ids=["parents", "table"])
 @pytest.mark.parametrize(
     ("sizes", "most"),
     [((2, 2), 4), ((2, 2, 2), 2), pytest.param((2, 2, 2), 4, marks=pytest.mark.proof)],
     ids=["two variables", "three variables", "three variables, four rows"],
 )
-def test_no_outcome_tells_neighbours_apart_by_more_than_epsilon(sizes, most, which, unit):
+def test_no_outcome_tells_neighbours_apart_by_more_than_epsilon(sizes, most, unit):
     """All data sets of up to two or four rows; and it is spent: not by a factor of more than five too little."""
     domain = domain_of(sizes)
-    mechanism = list(mechanisms(domain))[which]
+    mechanism = choice_of(domain)
     kinds = math.prod(sizes)
     data = {rows: None for n in range(most + 1) for rows in multisets(kinds, n)}
     for rows in data:
@@ -112,11 +109,6 @@ def test_strong_pairs_are_found(unit):
     mechanism = ParentsChoice(100, margins, noise=1.0, max_parents=1)
     made = dg.release(statistics, mechanism, budget=dg.Budget(100, unit=unit), noise=dg.testing.SeededNoise(1))
     assert {frozenset((child, *parents)) for child, parents in made.value.parents.items() if parents} == chain
-    expected = {pair: margins.product(pair) for pair in itertools.combinations(domain.names, 2)}
-    made = dg.release(
-        statistics, TableChoice(100, expected), budget=dg.Budget(100, unit=unit), noise=dg.testing.SeededNoise(1)
-    )
-    assert frozenset(made.value) in chain
 
 
 def test_stop_is_chosen_where_nothing_stands_above_the_noise():
@@ -125,15 +117,9 @@ def test_stop_is_chosen_where_nothing_stands_above_the_noise():
     domain = domain_of((2,) * 4)
     frame = pd.DataFrame({name: rng.integers(0, 2, 500) for name in domain.names})
     margins = OneWays.of({name: [1.0, 1.0] for name in domain.names}, 500)
-    expected = {pair: margins.product(pair) for pair in itertools.combinations(domain.names, 2)}
-    for mechanism in (
-        ParentsChoice(50, margins, noise=200.0),
-        TableChoice(50, expected, noise=dict.fromkeys(expected, 200.0)),
-    ):
-        made = dg.release(
-            any_tables(frame, domain), mechanism, budget=dg.Budget(50), noise=dg.testing.SeededNoise(2)
-        ).value
-        assert made is None or not any(made.parents.values())
+    mechanism = ParentsChoice(50, margins, noise=200.0)
+    made = dg.release(any_tables(frame, domain), mechanism, budget=dg.Budget(50), noise=dg.testing.SeededNoise(2))
+    assert not any(made.value.parents.values())
 
 
 def test_forbidden_arcs_and_many_parents_are_not_chosen():
@@ -178,19 +164,11 @@ def test_the_cost_is_known_before_data_and_shared_by_the_choices():
         (lambda m: ParentsChoice(1, m, max_cells=0), "max_cells"),
         (lambda m: ParentsChoice(1, m, max_parents=0), "max_parents"),
         (lambda m: ParentsChoice(1, m, forbidden=["ab"]), "forbidden"),
-        (lambda m: TableChoice(1, {}), "at least one table"),
-        (lambda m: TableChoice(1, {("a",): [math.nan, 1]}), "finite"),
-        (lambda m: TableChoice(1, {("a",): [1, 1]}, noise={("b",): 1.0}), "one number for each"),
         (lambda m: ParentsChoice(1, "x"), "OneWays"),
         (lambda m: ParentsChoice(1, None), "OneWays"),
         (lambda m: ParentsChoice(1, m, forbidden=None), "forbidden"),
         (lambda m: ParentsChoice(1, m, required="ab"), "required"),
         (lambda m: ParentsChoice(1, m, forbidden=[("a", "b")], required=[("a", "b")]), "both forbidden and required"),
-        (lambda m: TableChoice(1, {(): np.array(5.0)}), "one at least"),
-        (lambda m: TableChoice(1, {(1, 2): np.ones((2, 2))}), "by its variables"),
-        (lambda m: TableChoice(1, [("a", "b")]), "counts for each table"),
-        (lambda m: TableChoice(1, {("a", "b"): "zz"}), "array of numbers"),
-        (lambda m: TableChoice(1, {("a", "b"): [[1, 2], [3]]}), "array of numbers"),
     ],
 )
 def test_settings_out_of_range_are_refused(make, message):
@@ -205,12 +183,9 @@ def test_what_does_not_fit_is_refused_uncharged():
     one = any_tables(pd.DataFrame({"a": [0]}), domain.restrict(["a"]))
     for subject, mechanism in [
         (counts, ParentsChoice(1, margins)),
-        (counts, TableChoice(1, {("a", "b"): np.ones((2, 2))})),
         (statistics, ParentsChoice(1, OneWays.of({"a": [1, 1]}, 8))),
         (statistics, ParentsChoice(1, OneWays.of({"a": [1, 1], "b": [1, 1, 1]}, 8))),
         (statistics, ParentsChoice(1, margins, forbidden=[("a", "z")])),
-        (statistics, TableChoice(1, {("a", "b"): np.ones((2, 3))})),
-        (statistics, TableChoice(1, {("a", "z"): np.ones((2, 2))})),
         (statistics, dg.LaplaceMechanism(1)),
         (statistics, ParentsChoice("1e-40", margins)),
         (one, ParentsChoice(1, OneWays.of({"a": [1, 1]}, 8))),

@@ -1,4 +1,4 @@
-"""Scores that choose a table: what one row moves them by, by enumeration of small tables (proofs.md P113, P114)."""
+"""Scores that choose a table: what one row moves them by, by enumeration of small tables (proofs.md P114)."""
 
 import itertools
 import math
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import dpgraph as dg
-from dpgraph.mechanisms.selection import table_choice as table_scores
-from dpgraph.mechanisms.selection.table_choice import GRID, fixed_range, fixed_score, half_fixed_range, half_fixed_score
+from dpgraph.mechanisms.selection import parents_choice as table_scores
+from dpgraph.mechanisms.selection.parents_choice import half_fixed_range, half_fixed_score
 from dpgraph.structure.candidate_tables import PARTS, OneWays
 from tests.selection import multisets
 
@@ -50,17 +50,6 @@ def margins_of(shape, kind):
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.neighbours)
 @pytest.mark.parametrize("kind", ["even", "steep", "one level"])
 @pytest.mark.parametrize(("shape", "most"), SHAPES)
-def test_a_fixed_score_moves_by_a_half_or_by_one(shape, most, kind, unit):
-    """It is attained: a score on exact integers has nothing to lose by rounding."""
-    expected = margins_of(shape, kind).product(("a", "b"))
-    worst = moves(shape, most, lambda table: fixed_score(table, expected), unit)
-    assert Fraction(worst, 2 * GRID) == (1 if unit.n_is_public else Fraction(1, 2))
-    assert 2 * worst == fixed_range(unit)
-
-
-@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.neighbours)
-@pytest.mark.parametrize("kind", ["even", "steep", "one level"])
-@pytest.mark.parametrize(("shape", "most"), SHAPES)
 def test_a_half_fixed_score_moves_by_one_or_by_two(shape, most, kind, unit):
     """By one less the share of the rarest level, exactly, and by twice that where a row is replaced."""
     margins = margins_of(shape, kind)
@@ -88,17 +77,19 @@ def test_a_half_fixed_range_is_that_of_the_rarest_level_of_any_variable(order, u
 
 def test_one_row_moves_two_candidates_apart_by_the_whole_range():
     """Candidates may move in opposite directions, and "stop" not at all: the range is twice what a score moves by."""
-    before, after = np.array([[1, 1], [1, 1]]), np.array([[2, 1], [1, 1]])
-    near, far = np.full((2, 2), 9.0), np.zeros((2, 2))
-    gains = [fixed_score(after, expected) - fixed_score(before, expected) for expected in (near, far)]
-    assert max(gains) - min(gains) == fixed_range(dg.PrivacyUnit("add-remove"))
+    margins = OneWays.of({"a": [1.0, 1.0]}, 9)
+    row = np.array([[1], [0]])
+    gains = [
+        half_fixed_score(before + row, margins.share("a")) - half_fixed_score(before, margins.share("a"))
+        for before in (row, 1 - row)
+    ]
+    assert max(gains) - min(gains) == half_fixed_range(margins, dg.PrivacyUnit("add-remove"))
 
 
 def test_ranges_grow_with_the_rows_of_a_person():
     margins = margins_of((2, 4), "steep")
     for rows, neighbours in itertools.product((1, 3), ("add-remove", "replace")):
         one, unit = dg.PrivacyUnit(neighbours), dg.PrivacyUnit(neighbours, rows)
-        assert fixed_range(unit) == rows * fixed_range(one)
         assert half_fixed_range(margins, unit) == rows * half_fixed_range(margins, one)
 
 
@@ -166,13 +157,10 @@ def test_a_score_is_half_the_distance_in_rows():
             for x, p in itertools.product(range(shape[0]), range(flat.shape[1]))
         )
         assert half_fixed_score(table, margins.share("x")) == distance * PARTS
-        expected = rng.integers(0, 50, shape) / 4
-        distance = sum(abs(int(n) - Fraction(e)) for n, e in zip(table.ravel(), expected.ravel(), strict=True))
-        assert fixed_score(table, expected) == distance * GRID
 
 
 def test_the_penalty_is_twice_half_the_expected_norm_of_the_noise():
-    assert table_scores.penalty(6, 2.5, GRID) == 15 * GRID
+    assert table_scores.penalty(6, 2.5, PARTS) == 15 * PARTS
 
 
 def test_public_margins_are_whole_numbers_that_sum_to_their_parts():

@@ -155,8 +155,8 @@ MUTANTS = (
     Mutant(
         "fits of folds beside any release",
         "mechanisms/reproduction.py",
-        "if part.mechanism == HELD_OUT_FITS and not",
-        "if False and not",
+        "    if not (isinstance(structure, OutcomeDescription)",
+        "    if False and not (isinstance(structure, OutcomeDescription)",
         (f"{VALIDATED}::test_fits_of_folds_are_beside_one_evaluation_only",),
     ),
     Mutant(

@@ -30,7 +30,6 @@ def not_taken(held, column):
         *(lambda one=one: dg.cross_validate(one, X, y, epsilon=1, budget=budget) for one in (classifier, line)),
         lambda: dg.cross_validate(classifier, NUMBERS[["a"]], y, epsilon=1, budget=budget),
         lambda: dg.statistics.encode(held, DOMAIN),
-        lambda: dg.statistics.any_tables(held, DOMAIN),
         lambda: infer(held),
     ]
     for one in tried:

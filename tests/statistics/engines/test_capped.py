@@ -38,7 +38,7 @@ def tables(rows, cap=2, **how):
 
 
 def sums(rows, cap=2, **how):
-    made = dg.regression_moments(rows, DESIGN, person=PersonCap("who", cap, KEY), **how)
+    made = dg.statistics.regression_moments(rows, DESIGN, person=PersonCap("who", cap, KEY), **how)
     return made.sensitive_rows, made.sensitive_sums.tolist()
 
 

@@ -26,8 +26,8 @@ def made(rows, **settings):
         dg.count(rows, NETWORK, **settings).sensitive_tables,
         dg.count(rows, NETWORK, where={"flag": True}, **settings).sensitive_tables,
         dg.count(rows, NETWORK, person=cap, **settings).sensitive_tables,
-        dg.regression_moments(rows, DESIGN, **settings).sensitive_sums.tolist(),
-        dg.regression_moments(rows, DESIGN, person=cap, **settings).sensitive_sums.tolist(),
+        dg.statistics.regression_moments(rows, DESIGN, **settings).sensitive_sums.tolist(),
+        dg.statistics.regression_moments(rows, DESIGN, person=cap, **settings).sensitive_sums.tolist(),
     ]
 
 

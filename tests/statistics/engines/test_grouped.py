@@ -53,7 +53,7 @@ def expected_tables(rows, by, domain, cap=None):
 def expected_sums(rows, by, domain):
     """Each group summed by itself."""
     levels = DESIGN.features[by].levels if domain is None else domain.levels(by)
-    made = [dg.regression_moments(rows, DESIGN, where={by: level}, domain=domain) for level in levels]
+    made = [dg.statistics.regression_moments(rows, DESIGN, where={by: level}, domain=domain) for level in levels]
     return [(one.sensitive_rows, one.sensitive_sums.tolist()) for one in made]
 
 
@@ -153,11 +153,11 @@ def test_no_split_of_the_rows_changes_an_integer(data, n, cap, seed):
         for made in (held, rows):
             found = dg.statistics.count_groups(made, NETWORK, "region", domain=REGION, person=limit)
             assert list(tables(found).values()) == expected_tables(rows, ["region"], WIDE, cap)
-        there, here = (dg.regression_moments(made, DESIGN, person=limit) for made in (held, rows))
+        there, here = (dg.statistics.regression_moments(made, DESIGN, person=limit) for made in (held, rows))
         assert there.sensitive_sums.tolist() == here.sensitive_sums.tolist()
         there, here = (dg.statistics.regression_groups(made, DESIGN, "flag", person=limit) for made in (held, rows))
         assert sums(there) == sums(here)
-        whole = dg.regression_moments(rows, DESIGN, person=limit)
+        whole = dg.statistics.regression_moments(rows, DESIGN, person=limit)
         assert sum(one.sensitive_sums for one in here.values()).tolist() == whole.sensitive_sums.tolist()
 
 

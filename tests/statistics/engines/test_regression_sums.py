@@ -46,7 +46,7 @@ def content(moments):
 
 
 def summed(rows, design=DESIGN, **settings):
-    return content(dg.regression_moments(rows, design, **settings))
+    return content(dg.statistics.regression_moments(rows, design, **settings))
 
 
 def by_hand(rows):
@@ -115,10 +115,10 @@ def test_a_group_is_released_by_its_own_budget_alone():
     rows, levels = frame(200), dg.Domain.of({"flag": [False, True]})
     budgets = dg.Budget(1, unit=dg.PrivacyUnit("add-remove")).parallel(levels, "flag", epsilon=1)
     for level, budget in budgets.items():
-        moments = dg.regression_moments(rows, DESIGN, where={"flag": level})
+        moments = dg.statistics.regression_moments(rows, DESIGN, where={"flag": level})
         assert dg.release(moments, dg.LaplaceMechanism(1), budget=budget).value.description.target == "age"
     with pytest.raises(dg.errors.ReleaseError, match="this budget is for the rows with flag = True"):
-        dg.release(dg.regression_moments(rows, DESIGN), dg.LaplaceMechanism("1/2"), budget=budgets[True])
+        dg.release(dg.statistics.regression_moments(rows, DESIGN), dg.LaplaceMechanism("1/2"), budget=budgets[True])
 
 
 def test_a_domain_may_declare_the_features_as_another_network_has_them():
@@ -127,7 +127,7 @@ def test_a_domain_may_declare_the_features_as_another_network_has_them():
     expected = summed(rows[rows["size"] == 2], NARROW)
     assert summed(rows, NARROW, where={"size": 2}, domain=wide) == expected
     with pytest.raises(dg.errors.DomainError, match="'age' is declared otherwise by the design"):
-        dg.regression_moments(rows, NARROW, where={"age": "0-10"}, domain=wide)
+        dg.statistics.regression_moments(rows, NARROW, where={"age": "0-10"}, domain=wide)
 
 
 @pytest.mark.parametrize(
@@ -142,18 +142,18 @@ def test_a_domain_may_declare_the_features_as_another_network_has_them():
 )
 def test_what_is_not_declared_is_refused(settings, says):
     with pytest.raises(dg.errors.DomainError, match=says):
-        dg.regression_moments(frame(5), DESIGN, **settings)
+        dg.statistics.regression_moments(frame(5), DESIGN, **settings)
 
 
 def test_a_strict_design_takes_no_group_that_could_refuse_a_row():
     design = dg.LinearDesign({"x": dg.Bounded(0, 1, missing=0)}, "y", dg.Bounded(0, 1, missing=0), strict=True)
     rows = pd.DataFrame({"x": [0.5, 0.1], "y": [0.5, 0.2], "size": [1, 2]})
     with pytest.raises(dg.errors.DomainError, match="'size' could refuse a row"):
-        dg.regression_moments(rows, design, where={"size": 1}, domain=DOMAIN)
+        dg.statistics.regression_moments(rows, design, where={"size": 1}, domain=DOMAIN)
     lenient = dg.Domain.of({"size": dg.Categories([1, 2], other=2, missing=2)})
     for other in (2, "two", None, [1]):
         odd = rows.assign(size=pd.Series([1, other], dtype=object))
-        assert dg.regression_moments(odd, design, where={"size": 1}, domain=lenient).sensitive_rows == 1
+        assert dg.statistics.regression_moments(odd, design, where={"size": 1}, domain=lenient).sensitive_rows == 1
 
 
 def test_a_pair_of_arrays_has_features_alone_to_choose_by():
@@ -162,15 +162,15 @@ def test_a_pair_of_arrays_has_features_alone_to_choose_by():
     whole = pd.DataFrame({"flag": [1, 1], "age": [20.0, 30.0]})
     assert summed(pair, design, where={"flag": 1}) == summed(whole, design)
     with pytest.raises(dg.errors.DomainError, match="has no column 'size'"):
-        dg.regression_moments(pair, design, where={"size": 1}, domain=DOMAIN)
+        dg.statistics.regression_moments(pair, design, where={"size": 1}, domain=DOMAIN)
     with pytest.raises(dg.errors.DomainError, match="got a pair of arrays"):
-        dg.regression_moments(pair, design, engine="dask")
+        dg.statistics.regression_moments(pair, design, engine="dask")
 
 
 def test_codes_hold_no_numbers_and_are_refused():
     codes = dg.statistics.encode(frame(5), dg.Domain.of({"flag": [False, True]}))
     with pytest.raises(dg.errors.DomainError, match="rows must be"):
-        dg.regression_moments(codes, NARROW)
+        dg.statistics.regression_moments(codes, NARROW)
 
 
 #: So long that no time or port in a log holds it by chance.
@@ -199,7 +199,7 @@ def test_rows_that_do_not_fit_are_refused_alike_and_nothing_of_them_is_logged(ca
     ):  # fmt: skip
         for where in (None, {"size": 1}):
             with pytest.raises(dg.errors.DomainError) as caught:
-                dg.regression_moments(rows, design, where=where, engine=engine)
+                dg.statistics.regression_moments(rows, design, where=where, engine=engine)
             shown = "".join(traceback.format_exception(caught.value))
             assert SECRET not in shown
             assert str(NUMBER) not in shown

@@ -216,7 +216,7 @@ def test_counts_and_sums_are_of_the_rows_that_are_kept(pairs, cap):
     counts = dg.count(frame(pairs), NETWORK, person=by)
     assert counts.sensitive_margin(("kind",)).tolist() == np.bincount(kept(pairs, cap), minlength=6).tolist()
     assert counts.cap == RowCap("who", cap)
-    sums = dg.regression_moments(paid(pairs), DESIGN, person=by)
+    sums = dg.statistics.regression_moments(paid(pairs), DESIGN, person=by)
     assert sums.sensitive_rows == counts.sensitive_rows
     assert sums.cap == RowCap("who", cap)
 
@@ -226,16 +226,18 @@ def test_a_person_changes_the_sums_by_those_of_at_most_so_many_rows(pairs, cap, 
     """The difference is within what the design says one person moves."""
     others = [pair for pair in pairs if pair[0] != person]
     by, unit = PersonCap("who", cap, KEY), dg.PrivacyUnit("add-remove", cap)
-    one, other = (dg.regression_moments(paid(rows), DESIGN, person=by).sensitive_sums for rows in (pairs, others))
+    one, other = (
+        dg.statistics.regression_moments(paid(rows), DESIGN, person=by).sensitive_sums for rows in (pairs, others)
+    )
     assert np.abs(one - other).sum() <= DESIGN.sensitivity(unit)
 
 
 def test_a_row_that_a_design_drops_takes_nobodys_place():
     design = dg.LinearDesign({"kind": (0, 5)}, "pay", (0, 1), on_missing="drop")
     rows = pd.DataFrame({"who": [1] * 9, "kind": [1.0] + [None] * 8, "pay": [0.5] * 9})
-    alone = dg.regression_moments(rows[:1], design)
+    alone = dg.statistics.regression_moments(rows[:1], design)
     for number in range(8):
-        made = dg.regression_moments(rows, design, person=PersonCap("who", 1, bytes([number + 1])))
+        made = dg.statistics.regression_moments(rows, design, person=PersonCap("who", 1, bytes([number + 1])))
         assert made.sensitive_rows == 1
         assert made.sensitive_sums.tolist() == alone.sensitive_sums.tolist()
 
@@ -246,13 +248,13 @@ def test_zero_is_zero_whatever_its_sign():
     tables = [pd.DataFrame({"who": [1] * 3, "kind": kinds, "pay": [0.5] * 3}) for kinds in zeros]
     for number in range(32):
         by = PersonCap("who", 1, bytes([number + 1]))
-        made = [dg.regression_moments(table, DESIGN, person=by).sensitive_sums.tolist() for table in tables]
+        made = [dg.statistics.regression_moments(table, DESIGN, person=by).sensitive_sums.tolist() for table in tables]
         assert made[0] == made[1] == made[2]
 
 
 READERS = {
     "count": lambda rows, **who: dg.count(rows, NETWORK, **who),
-    "regression_moments": lambda rows, **who: dg.regression_moments(rows, DESIGN, **who),
+    "regression_moments": lambda rows, **who: dg.statistics.regression_moments(rows, DESIGN, **who),
 }
 REFUSED = {
     "a declared variable": ({"person": "kind"}, "not a declared variable"),
@@ -291,20 +293,20 @@ def test_codes_and_pairs_of_arrays_have_no_persons():
     with pytest.raises(dg.errors.DomainError, match="codes hold no person"):
         dg.count(dg.statistics.encode(frame([(1, 0)]), DOMAIN), NETWORK, person="who")
     with pytest.raises(dg.errors.DomainError, match="no column of persons"):
-        dg.regression_moments(([[1.0]], [0.5]), DESIGN, person="who")
+        dg.statistics.regression_moments(([[1.0]], [0.5]), DESIGN, person="who")
 
 
 def test_sums_that_were_capped_apart_do_not_add():
-    sums = [dg.regression_moments(paid([(1, 0)]), DESIGN, person="who") for _ in range(2)]
+    sums = [dg.statistics.regression_moments(paid([(1, 0)]), DESIGN, person="who") for _ in range(2)]
     with pytest.raises(dg.errors.ReleaseError, match="capped apart"):
         sums[0] + sums[1]
     with pytest.raises(dg.errors.ReleaseError, match="counts without do not add"):
-        sums[0] + dg.regression_moments(paid([(1, 0)]), DESIGN)
+        sums[0] + dg.statistics.regression_moments(paid([(1, 0)]), DESIGN)
 
 
 def test_the_door_takes_sums_whose_cap_the_unit_covers():
     mechanism = dg.LaplaceMechanism(1)
-    sums = dg.regression_moments(paid([(1, 0), (1, 1)]), DESIGN, person="who", rows_per_person=2)
+    sums = dg.statistics.regression_moments(paid([(1, 0), (1, 1)]), DESIGN, person="who", rows_per_person=2)
     for unit in (dg.PrivacyUnit("add-remove"), dg.PrivacyUnit("replace", 2)):
         with pytest.raises(dg.errors.ReleaseError, match=r"rows_per_person=2|number of rows is private"):
             dg.release(sums, mechanism, budget=dg.Budget(1, unit=unit))

@@ -1,54 +1,36 @@
-"""Choices among the tables of a domain: of one table to measure, of a network's parents (GreedyBayes).
+"""Choices of a network's parents by whole-number scores against public margins, as GreedyBayes chooses them.
 
-Scores are whole numbers. *Fixed*: half the L1 distance of an exact table from public counts, such as those of a public
-model. A row adds one to one cell, so the score moves by at most 1/2, by 1 where a row is replaced (proofs.md P113).
-
-*Half-fixed*: half the L1 distance of the exact table of a child and its parents from the child's public margin times
-the exact table of the parents. A row of level x takes the distance by at most 2 (1 - p_x) (proofs.md P114).
-
-Both estimate how many rows a measurement would put right; less half the expected noise of the table, which is public.
-Neither has a denominator that rows move: the sensitivity of mutual information and of BDeu grows with the number of
-rows.
+A score is half the L1 distance of the exact table of a child and its parents from the child's public margin times the
+exact table of the parents, less half the expected noise of the table: about the rows that a measurement would put
+right. It has no denominator that rows move; the sensitivity of mutual information and of BDeu grows with the rows.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations, pairwise
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dpgraph.mechanisms.description_checks import check_any_tables, check_margins, check_one_ways
 from dpgraph.mechanisms.reproduction import register_selection
-from dpgraph.privacy.arrays import Integers, Reals
+from dpgraph.privacy.arrays import Integers
 from dpgraph.privacy.checks import check_whole, is_number
 from dpgraph.privacy.noise import Noise, selection_scale
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, Selection, SelectionLaw, exact, rounded
 from dpgraph.statistics.table_counts import KEPT_CELLS, TableCounts
 from dpgraph.structure.candidate_tables import MOST_CELLS, PARTS, AnyTables, OneWays
-from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.network import Family, Network
 
-#: Public counts are rounded to whole multiples of one part in this many of a row.
-GRID = 1 << 16
+#: Bytes that a choice takes for each candidate with its exact table, as measured.
+BYTES_PER_CANDIDATE = 500
 
-#: Bytes that a choice takes for each candidate and for each exact table that is kept beside it, as measured.
-BYTES_PER_CANDIDATE, BYTES_PER_TABLE = 250, 250
-
-
-def fixed_score(table: Integers, expected: Reals) -> int:
-    """The L1 distance of exact counts from public ones, in parts of ``GRID``: twice the score in rows.
-
-    >>> fixed_score(np.array([[3, 0], [0, 3]]), np.full((2, 2), 1.5)) / (2 * GRID)
-    3.0
-    """
-    return int(np.abs(table * GRID - np.rint(expected * GRID).astype(np.int64)).sum())
+#: A child with its parents.
+Step = tuple[str, Family]
 
 
 def half_fixed_score(table: Integers, weights: Integers) -> int:
@@ -66,7 +48,7 @@ def half_fixed_score(table: Integers, weights: Integers) -> int:
 def choice_bytes(sizes: Iterable[int], widths: Iterable[int]) -> int:
     """About how much memory a choice among all tables of so many variables takes.
 
-    >>> choice_bytes([2, 2, 3], [2]) == 3 * (BYTES_PER_CANDIDATE + BYTES_PER_TABLE) + 8 * (4 + 6 + 6)
+    >>> choice_bytes([2, 2, 3], [2]) == 3 * BYTES_PER_CANDIDATE + 8 * (4 + 6 + 6)
     True
     """
     wanted, every = set(widths), list(sizes)
@@ -74,22 +56,16 @@ def choice_bytes(sizes: Iterable[int], widths: Iterable[int]) -> int:
     for size in every:
         cells = [1, *(here + size * below for below, here in pairwise(cells))]
     candidates = sum(math.comb(len(every), width) for width in wanted)
-    kept = min(KEPT_CELLS, sum(cells[width] for width in wanted))
-    return candidates * (BYTES_PER_CANDIDATE + BYTES_PER_TABLE) + 8 * kept
-
-
-def fixed_range(unit: PrivacyUnit) -> int:
-    """The length of an interval that holds what one person adds to any fixed scores, in parts of ``GRID``.
-
-    A candidate may gain what another loses, and "stop" stays: [-1, 1] cells, [-2, 2] where a row is replaced.
-    """
-    return 2 * GRID * _moves(unit)
+    return candidates * BYTES_PER_CANDIDATE + 8 * min(KEPT_CELLS, sum(cells[width] for width in wanted))
 
 
 def half_fixed_range(margins: OneWays, unit: PrivacyUnit) -> int:
-    """The same of half-fixed scores, in parts of ``PARTS``: twice 2 (1 - p), p the least share of any level."""
+    """The length of an interval that holds all moves of scores by one person, in parts of ``PARTS``.
+
+    It is twice 2 (1 - p) for each row, p the least share of any level: one candidate may gain as another loses.
+    """
     least = min((min(shares) for shares in margins.weights.values()), default=0)
-    return 4 * (PARTS - least) * _moves(unit)
+    return 4 * (PARTS - least) * unit.rows_per_person * (2 if unit.n_is_public else 1)
 
 
 def choices_event(name: str, epsilon: Fraction, law: SelectionLaw, draws: int) -> Event:
@@ -101,18 +77,13 @@ def choices_event(name: str, epsilon: Fraction, law: SelectionLaw, draws: int) -
 
 @lru_cache(maxsize=256)
 def choice_scale(length: int, epsilon: Fraction) -> float:
-    """What scores are divided by, so that scores that move within an interval of this length cost epsilon."""
+    """The divisor of scores that move within an interval of this length, for a choice that costs epsilon."""
     return selection_scale(length, epsilon)
 
 
 def penalty(cells: int, noise: float, parts: int) -> int:
     """The expected L1 norm of the noise of so many cells, in parts of a row, as scores are: twice its half."""
     return math.floor(cells * noise * parts)
-
-
-def as_scores(scores: Iterable[int]) -> npt.NDArray[Any]:
-    """Scores of candidates after "stop", whose score is 0; Python's own integers, which do not overflow."""
-    return np.array([0, *scores], dtype=object)
 
 
 def check_noise(noise: object) -> None:
@@ -122,119 +93,8 @@ def check_noise(noise: object) -> None:
 
 
 def share_of(epsilon: Number, draws: int) -> Fraction:
-    """What each of several choices may cost."""
+    """The epsilon of each of several choices."""
     return exact(epsilon) / max(1, draws)
-
-
-def _moves(unit: PrivacyUnit) -> int:
-    """How many rows one person adds or takes away."""
-    return unit.rows_per_person * (2 if unit.n_is_public else 1)
-
-
-@dataclass(frozen=True)
-class TableChoice:
-    """Chooses the table whose exact counts are furthest from public ones, or none.
-
-    Sensitivity: the score of a table is half the L1 distance of its counts from ``expected``, which is public, less
-    half the expected L1 norm of the noise it would be measured with, which is public too. A person's row moves a score
-    by at most 1/2, or 1 where it is replaced, r rows by r times as much, and "none" has the score 0. So all scores
-    move within an interval of twice that length, and a choice by the exponential mechanism at (that length) / epsilon
-    is epsilon-DP and epsilon^2 / 8-zCDP (proofs.md P113).
-
-    It is the choice of the adaptive mechanisms of McKenna, Mullins, Sheldon and Miklau 2022 (AIM), by counts that are
-    never normalised.
-
-    Args:
-        epsilon: The whole budget, exact.
-        expected: For each candidate, the counts that a public model expects, in the order of its variables.
-        noise: The expected absolute noise of one cell if the table is measured, in rows; or that of each table.
-
-    Raises:
-        ReleaseError: If there is no candidate, counts or noise are not finite, or a setting is out of its range.
-
-    >>> from dpgraph.structure.domain import Domain
-    >>> choice = TableChoice(1, {("rain", "wet"): np.full((2, 2), 10.0)}, noise=2.0)
-    >>> choice.event(AnyTables(Domain.of({"rain": [0, 1], "wet": [0, 1]})), PrivacyUnit()).epsilon
-    Fraction(1, 1)
-    """
-
-    epsilon: Number
-    expected: FrozenMap[Family, Reals]
-    noise: float | FrozenMap[Family, float] = 0.0
-
-    def __init__(
-        self,
-        epsilon: Number,
-        expected: Mapping[Family, Reals],
-        noise: float | Mapping[Family, float] = 0.0,
-    ) -> None:
-        object.__setattr__(self, "epsilon", exact(epsilon))
-        if not isinstance(expected, Mapping):
-            raise ReleaseError(f"expected has counts for each table; got {type(expected).__name__}")
-        frozen = FrozenMap((_table(table), _counts(counts)) for table, counts in expected.items())
-        for table, counts in frozen.items():
-            if not (np.isfinite(counts).all() and np.abs(counts).sum() <= 2.0**40):
-                raise ReleaseError(f"the expected counts of {', '.join(table)} must be finite, at most 2^40 together")
-        if not frozen:
-            raise ReleaseError("a choice needs at least one table")
-        object.__setattr__(self, "expected", frozen)
-        each = FrozenMap(noise) if isinstance(noise, Mapping) else noise
-        if isinstance(each, FrozenMap) and set(each) != set(frozen):
-            raise ReleaseError("noise has one number for each candidate, or one for all")
-        for value in each.values() if isinstance(each, FrozenMap) else [each]:
-            check_noise(value)
-        object.__setattr__(self, "noise", each)
-
-    def event(self, description: AnyTables, unit: PrivacyUnit) -> Event:
-        """The event of a release: one selection."""
-        check_any_tables(description, self)
-        for table, counts in self.expected.items():
-            known = all(name in description.domain for name in table) and len(set(table)) == len(table)
-            if not known or counts.shape != tuple(description.domain[name].size for name in table):
-                raise ReleaseError(f"{', '.join(map(str, table))} with counts of shape {counts.shape} is no table here")
-        epsilon = exact(self.epsilon)
-        choice_scale(fixed_range(unit), epsilon)
-        return choices_event("TableChoice", epsilon, "softmax", 1)
-
-    def working_bytes(self, description: AnyTables) -> int:
-        """About how much memory the choice takes: the scores of its candidates and their exact tables."""
-        cells = min(KEPT_CELLS, sum(counts.size for counts in self.expected.values()))
-        return len(self.expected) * (BYTES_PER_CANDIDATE + BYTES_PER_TABLE) + 8 * cells
-
-    def randomise(self, statistics: TableCounts, unit: PrivacyUnit, noise: Noise) -> Family | None:
-        """Chooses a table; None to measure none. ``release`` calls this after the charge."""
-        scores: list[int] = []
-        for table, counts in self.expected.items():
-            here = self.noise if isinstance(self.noise, int | float) else self.noise[table]
-            exact_score = fixed_score(statistics.sensitive_block(table, unit), counts)
-            scores.append(exact_score - penalty(counts.size, here, GRID))
-        chosen = noise.choose(as_scores(scores), choice_scale(fixed_range(unit), share_of(self.epsilon, 1)))
-        return None if chosen == 0 else list(self.expected)[chosen - 1]
-
-    def __repr__(self) -> str:
-        return f"TableChoice(epsilon={str(self.epsilon)!r}, {len(self.expected)} tables)"
-
-
-def _table(table: object) -> Family:
-    """The variables of a table."""
-    if not isinstance(table, tuple | list) or not table or not all(isinstance(name, str) for name in table):
-        raise ReleaseError(f"a table is named by its variables, one at least; got {table!r:.60}")
-    return tuple(table)
-
-
-def _counts(counts: object) -> Reals:
-    """Counts as real numbers."""
-    try:
-        return frozen_array(np.asarray(counts), np.float64)
-    except (TypeError, ValueError):
-        raise ReleaseError(f"expected counts are an array of numbers; got {type(counts).__name__}") from None
-
-
-register_selection("TableChoice", AnyTables, draws=lambda tables, recorded: 1, event=choices_event)
-
-
-#: A child with its parents.
-Step = tuple[str, Family]
 
 
 @dataclass(frozen=True)
@@ -243,24 +103,14 @@ class ParentsChoice:
 
     The first choice is of a pair, of which one becomes the other's parent; then one variable after the other, each with
     one to ``max_parents`` parents among those placed. Each choice also has the candidate "stop": after it another pair
-    is chosen among the rest, and "stop" then leaves the rest without parents. So there are at most d - 1 choices.
+    is chosen among the rest, and "stop" then leaves the rest without parents. So there are at most d - 1 choices, which
+    share ``epsilon`` equally. ``noise`` is the expected absolute noise of one cell of a table that is measured, in
+    rows; tables of more than ``max_cells`` are no candidates; ``forbidden`` and ``required`` are arcs (parent, child).
 
     Sensitivity: the score of a child with parents is half the L1 distance of their exact table from the child's public
     margin times the exact table of the parents, less half the expected noise of the table. A row of level x moves it by
     at most 1 - p_x, p the public margin, by twice that where it is replaced; "stop" is 0 (proofs.md P114). PrivBayes's
     score has the exact margin for the public one, and moves further.
-
-    Args:
-        epsilon: The whole budget, exact; the d - 1 choices share it equally.
-        margins: Public margins and a public number of rows, such as noisy one-way tables.
-        noise: The expected absolute noise of one cell of a table that is measured, in rows.
-        max_parents: The most parents of a variable.
-        max_cells: Tables of more cells are no candidates.
-        forbidden: Arcs (parent, child) that may not be.
-        required: Arcs that must be: a child has these parents and up to ``max_parents`` in all.
-
-    Raises:
-        ReleaseError: If a setting is out of its range.
 
     >>> from dpgraph.structure.domain import Domain
     >>> margins = OneWays.of({"a": [1, 1], "b": [1, 1], "c": [1, 1]}, 100)
@@ -318,7 +168,7 @@ class ParentsChoice:
             for step in steps:
                 if step not in scores:
                     scores[step] = self._score(statistics, step, unit)
-            place = noise.choose(as_scores(scores[step] for step in steps), scale) if steps else 0
+            place = noise.choose(np.array([0, *(scores[step] for step in steps)], dtype=object), scale) if steps else 0
             if place == 0 and starting:
                 break
             starting = place == 0
@@ -328,7 +178,7 @@ class ParentsChoice:
         return Network.of(domain, {name: list(placed.get(name, self._needed(name))) for name in domain.names})
 
     def _steps(self, tables: AnyTables, placed: dict[str, Family], starting: bool) -> Iterator[Step]:
-        """The candidates of one choice, in an order that depends on what is public alone."""
+        """The candidates of one choice, in an order that depends on public values alone."""
         names = tables.domain.names
         for child in (name for name in names if name not in placed):
             allowed = [name for name in names if name != child and (name, child) not in self.forbidden]
@@ -343,7 +193,7 @@ class ParentsChoice:
         return sorted(parent for parent, other in self.required if other == child)
 
     def _is_measurable(self, cells: int) -> bool:
-        """Whether a table is small enough, and would not be sure to lose to "stop" by its noise alone."""
+        """True if a table is small enough, and its noise alone does not make it lose to "stop"."""
         return cells <= self.max_cells and cells * self.noise <= 4 * self.margins.rows + 4
 
     def _score(self, statistics: TableCounts, step: Step, unit: PrivacyUnit) -> int:
@@ -358,12 +208,10 @@ class ParentsChoice:
 
 
 def _subsets(names: list[str], most: int) -> Iterator[Family]:
-    """The sets of one to so many of some variables, in their order."""
     return (some for size in range(1, most + 1) for some in combinations(names, size))
 
 
 def _arcs(name: str, given: Iterable[tuple[str, str]]) -> frozenset[tuple[str, str]]:
-    """Arcs as pairs of names."""
     if not isinstance(given, Iterable) or isinstance(given, str | bytes):
         raise ReleaseError(f"{name} arcs are pairs of names, (parent, child)")
     found: set[tuple[str, str]] = set()
