@@ -61,23 +61,19 @@ def measured_tables(noisy: NoisyCounts | JointCounts) -> tuple[dict[Family, Real
     return {key: mean for key, (mean, _) in found.items()}, {key: spread for key, (_, spread) in found.items()}
 
 
-def averaged_estimate(estimates: Sequence[tuple[Reals, float]]) -> tuple[Reals, float]:
-    """The inverse-variance average of independent estimates of the same numbers, and its variance; exact ones win."""
-    if len(estimates) == 1:
-        return estimates[0]
-    weights = [1 / max(spread, 1e-300) for _, spread in estimates]
-    total = sum(weights)
-    mean = sum((weight / total * values for weight, (values, _) in zip(weights, estimates, strict=True)), np.zeros(()))
-    return np.asarray(mean), 0.0 if any(spread == 0 for _, spread in estimates) else 1 / total
-
-
 def joint_estimates(parts: Iterable[Estimates], n: int | None) -> dict[Family, tuple[Reals, float]]:
-    """The joint estimate of each residual block from releases of the same rows; a public n is exact."""
+    """The inverse-variance average of each residual block from releases of the same rows; exact ones win, as does n."""
     met: dict[Family, list[tuple[Reals, float]]] = {}
     for part in parts:
         for block, estimate in part.items():
             met.setdefault(block, []).append(estimate)
-    found = {block: averaged_estimate(mine) for block, mine in met.items()}
+    found: dict[Family, tuple[Reals, float]] = {}
+    for block, mine in met.items():
+        weights = [1 / max(spread, 1e-300) for _, spread in mine]
+        total = sum(weights)
+        mean = sum((weight / total * values for weight, (values, _) in zip(weights, mine, strict=True)), np.zeros(()))
+        exact = any(spread == 0 for _, spread in mine)
+        found[block] = mine[0] if len(mine) == 1 else (np.asarray(mean), 0.0 if exact else 1 / total)
     return found if n is None else found | {(): (np.array(float(n)), 0.0)}
 
 

@@ -78,7 +78,8 @@ def network_posterior(
     _warn_if_rows_are_noise(given)
     chosen, reason = _chosen(asked, noisy, given, draws, learned=hierarchy is not None)
     if isinstance(chosen, Records) and isinstance(asked, Automatic) and (prior is None or hierarchy is not None):
-        chosen = _unhurried(given, chosen, draws)
+        seconds = sum(seconds_of_records(one, chosen, draws) for one in given)
+        chosen = replace(chosen, thin=chosen.thin * int(np.clip(UNHURRIED / max(seconds, 1e-9), 1, MOST_SWEEPS)))
     if hierarchy is not None and not isinstance(chosen, Records):
         name = method_name(chosen, METHODS)
         raise InferenceError(f"prior must be a number for method {name!r}: a hierarchical one needs method 'records'")
@@ -231,12 +232,6 @@ def seconds_of_records(given: Evidence, records: Records, draws: int) -> float:
     levels = (1 + records.passes / 2) * sum(given.network.domain.sizes.values())
     coefficients = sum(table.weights.shape[1] for table in given.tables if table.weights is not None)
     return float(sweeps * rows * (levels * SECONDS_PER_LEVEL + coefficients * SECONDS_PER_COEFFICIENT))
-
-
-def _unhurried(given: tuple[Evidence, ...], records: Records, draws: int) -> Records:
-    """Chains with more sweeps for each draw where these take seconds."""
-    seconds = sum(seconds_of_records(one, records, draws) for one in given)
-    return replace(records, thin=records.thin * int(np.clip(UNHURRIED / max(seconds, 1e-9), 1, MOST_SWEEPS)))
 
 
 def _automatic(given: Evidence, records: Records, draws: int) -> tuple[Method, str]:
