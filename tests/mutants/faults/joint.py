@@ -56,8 +56,8 @@ MUTANTS = (
     Mutant(
         "pooled tables within their noise taken as normal in silence",
         "inference/network/posterior.py",
-        "if isinstance(noisy, PooledCounts) and (rough := too_rough(noisy, shrink=shrink)):",
-        "if isinstance(noisy, PooledCounts) and not (rough := too_rough(noisy, shrink=shrink)):",
+        "if pooled and (rough := too_rough(noisy, shrink=shrink)):",
+        "if pooled and not (rough := too_rough(noisy, shrink=shrink)):",
         (f"{POOLED}::test_a_sum_of_tables_within_its_noise_is_warned_of_and_records_are_right",),
     ),
     Mutant(
