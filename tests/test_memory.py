@@ -164,9 +164,8 @@ def test_a_posterior_is_refused_by_its_figure(noisy, monkeypatch):
 @pytest.mark.parametrize("method", ["tables", "normal"])
 def test_the_estimate_of_draws(method, noisy):
     network, draws = noisy.network, 400
-    step = max(1, by_normal.HELD // network.cell_count)
     largest = max(map(network.cells, network.families))
-    at_once = draws * largest if method == "tables" else by_normal._at_once(network, draws, step)
+    at_once = draws * largest if method == "tables" else by_normal._steps(network, draws)[1]
     dg.posterior(noisy, method=method, draws=2, seed=0)  # what is loaded and kept from call to call
     taken = peak(lambda: dg.posterior(noisy, method=method, draws=draws, seed=0))
     assert near(sum(held_draws.draws_bytes(network, draws, at_once)), taken)

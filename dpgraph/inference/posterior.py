@@ -58,8 +58,8 @@ def posterior(
     ``dg.methods.Hamiltonian(...)``, and ``"plug-in"``; see ``regression.posterior.regression_posterior``. ``"auto"``
     picks one for every release.
 
-    Several releases of the same rows of a network, a list or their sum, have the product of their likelihoods; those of
-    different rows, ``dg.pooled([...])``, have latent rows of their own, for ``"records"`` and ``"normal"``.
+    Several releases of the same rows of a network, a list or their sum, have the product of their likelihoods. Releases
+    of different rows, ``dg.pooled([...])``, have latent rows of their own, for ``"records"`` and ``"normal"``.
 
     Args:
         noisy: A release of noisy counts, coefficients or moments, or its value; or a list of releases of the same rows;
@@ -130,7 +130,7 @@ def posterior_given(
     """Draws from the posterior of the subject of a public description: chosen by the description's type.
 
     A family registers a function of this signature, ``posterior_given.register(Description, function)``; the verb then
-    finds it by the ``description`` of what was released.
+    finds it by the ``description`` of the release.
 
     Args:
         description: The public description of the measurements.
@@ -158,7 +158,7 @@ posterior_given.register(Network, network_posterior)
 
 @posterior_given.register
 def _of_moments(description: MomentDescription, noisy: Any, **settings: Any) -> Any:
-    """A family is imported when it is asked for."""
+    """Imports the family when it is asked for."""
     from dpgraph.inference.expfam.posterior import moments_posterior
 
     return moments_posterior(description, noisy, **settings)

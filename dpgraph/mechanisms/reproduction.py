@@ -1,4 +1,4 @@
-"""Checks of a record: its mechanism, planned again from the record, would record the same.
+"""Checks of a description, before anything is charged, and of a record: its mechanism would record the same again.
 
 An edited record is refused even where it claims too much: with other noise than was drawn, every posterior made from it
 would be wrong. Nothing here proves who wrote a record; whoever can plan a release can forge one.
@@ -22,11 +22,12 @@ from dpgraph.privacy.records import (
     combined_label,
 )
 from dpgraph.structure.candidate_tables import AnyTables
+from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Network
 
-#: What was measured: a description, or None where a record needs none.
+#: A measured description, or None where a record needs none.
 Structure = Any
-#: What a mechanism plans for a description, from what its record says of its settings.
+#: The event that a mechanism plans for a description, with the settings of a recorded event.
 Replan = Callable[[Event, PrivacyUnit, Structure], Event]
 
 #: The fits of a cross-validation, which its one evaluation read and of which nothing else left.
@@ -35,6 +36,23 @@ HELD_OUT_FITS = "fits of folds"
 PARENTS_CHOICE = "ParentsChoice"
 
 _REPLANS: dict[str, Replan] = {}
+
+
+def check_network(description: object, mechanism: object) -> None:
+    """Refuses any description but a network."""
+    if not isinstance(description, Network):
+        name = type(mechanism).__name__
+        raise ReleaseError(f"{name} takes counts of a network; moments need LaplaceMechanism or GaussianMechanism")
+
+
+def check_graph(network: Network, mechanism: object) -> None:
+    """Refuses tables without a graph where probabilities of one would be released: nothing would depend on anything."""
+    if isinstance(network, Margins):
+        raise ReleaseError(
+            f"{type(mechanism).__name__} releases probabilities of a graph, and these are tables without one: measure "
+            "them with LaplaceMechanism or GaussianMechanism, choose a graph of that release, dg.choose_network(), and "
+            "count the rows by it"
+        )
 
 
 def register_mechanism(name: str, replan: Replan) -> None:
@@ -164,11 +182,7 @@ def _check_undrawn(part: Event, whole: Event, structure: Structure) -> None:
 
 
 def measured_parts(event: Event) -> tuple[Event, ...]:
-    """The parts of an event that released a value of their own: neither a choice of tables nor fits of folds.
-
-    >>> [part.mechanism for part in measured_parts(Event("LaplaceMechanism", Fraction(1)))]
-    ['LaplaceMechanism']
-    """
+    """The parts of an event that released a value of their own: neither a choice of tables nor fits of folds."""
     return tuple(part for part in event.events if part.mechanism not in (PARENTS_CHOICE, HELD_OUT_FITS))
 
 

@@ -22,8 +22,7 @@ import numpy.typing as npt
 from dpgraph.files.codecs import Codec, needed_network, register_codecs, structural
 from dpgraph.inference.markov.labels import match_labels
 from dpgraph.inference.markov.sampler import MarkovDraws
-from dpgraph.mechanisms.description_checks import check_graph, check_network
-from dpgraph.mechanisms.reproduction import register_mechanism
+from dpgraph.mechanisms.reproduction import check_graph, check_network, register_mechanism
 from dpgraph.mechanisms.selection.lattice import (
     DEFAULT_GRID,
     MAX_STEPS,

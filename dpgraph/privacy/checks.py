@@ -12,11 +12,7 @@ MOST = 2**63 - 1
 
 
 def is_whole(value: object, least: int = 0, most: int | None = None) -> TypeGuard[int]:
-    """True for a Python int within bounds; False for True and False.
-
-    >>> is_whole(3), is_whole(-1), is_whole(True), is_whole(3.0), is_whole(3, most=2)
-    (True, False, False, False, False)
-    """
+    """True for a Python int within bounds; False for True and False."""
     if not isinstance(value, int) or isinstance(value, bool):
         return False
     return least <= value and (most is None or value <= most)

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from dpgraph.privacy.measurements import Measurement, Movement, Selection
+from dpgraph.privacy.measurements import Measurement, Movement
 
 if TYPE_CHECKING:
     from dpgraph.privacy.records import Event
@@ -32,11 +32,7 @@ SLACK = 1e-9
 
 
 def exceeds(parts: Sequence[Fraction], limit: Fraction) -> bool:
-    """True if the sum of fractions is above a limit, exactly.
-
-    >>> exceeds([Fraction(1, 3)] * 3, Fraction(1)), exceeds([Fraction(1, 3)] * 4, Fraction(1))
-    (False, True)
-    """
+    """True if the sum of fractions is above a limit, exactly."""
     below = sum(part.numerator * FINE // part.denominator for part in parts)
     if below * limit.denominator > limit.numerator * FINE:
         return True
@@ -46,11 +42,7 @@ def exceeds(parts: Sequence[Fraction], limit: Fraction) -> bool:
 
 
 def total_up(parts: Sequence[Fraction]) -> Fraction:
-    """The sum of fractions: exact for a few different ones, else rounded up by less than one part in 2^240.
-
-    >>> total_up([Fraction(1, 3)] * 6)
-    Fraction(2, 1)
-    """
+    """The sum of fractions: exact for a few different ones, else rounded up by less than one part in 2^240."""
     if len(parts) <= 16:
         return sum(parts, Fraction(0))
     above = sum(-(-part.numerator * FINE // part.denominator) for part in parts)
@@ -104,7 +96,8 @@ def claim_problem(event: Event) -> str | None:
         return None
     ways = epsilon_sums(event)
     pure = any(not exceeds(parts, event.epsilon) for parts in ways)
-    parts = concentrated_parts(event.measurements) + [_selection_rho(selection) for selection in event.selections]
+    parts = concentrated_parts(event.measurements)
+    parts += [one.draws * Fraction(one.epsilon) ** 2 / (8 if one.law == "softmax" else 2) for one in event.selections]
     if event.rho is not None and exceeds(parts, event.rho) and not (pure and 2 * event.rho >= event.epsilon**2):
         return f"claims rho {float(event.rho):.9g}, but its noise costs rho {float(total_up(parts)):.9g}"
     if pure:
@@ -144,10 +137,6 @@ def movement_problem(event: Event, rows_per_person: int) -> str | None:
     return None
 
 
-def _selection_rho(selection: Selection) -> Fraction:
-    return selection.draws * Fraction(selection.epsilon) ** 2 / (8 if selection.law == "softmax" else 2)
-
-
 def _log_delta(rho: float, epsilon: float) -> float:
     """The log of the least delta at which rho-zCDP is (epsilon, delta)-DP, by Canonne, Kamath and Steinke 2020.
 
@@ -159,8 +148,7 @@ def _log_delta(rho: float, epsilon: float) -> float:
         middle = (low + high) / 2
         slope = (2 * middle - 1) * rho - epsilon + math.log1p(-1 / middle)
         low, high = (middle, high) if slope < 0 else (low, middle)
-    order = high
-    return (order - 1) * (order * rho - epsilon) - math.log(order - 1) + order * math.log1p(-1 / order)
+    return (high - 1) * (high * rho - epsilon) - math.log(high - 1) + high * math.log1p(-1 / high)
 
 
 def _log(delta: Fraction) -> float:

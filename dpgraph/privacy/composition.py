@@ -55,7 +55,8 @@ def advanced(events: Collection[Event], delta: Fraction) -> PrivacyCost:
     """
     slack = _unclaimed_delta(delta, events)
     epsilons = [float(event.epsilon) for event in events]
-    spread = math.sqrt(2 * _log_inverse(slack) * sum(epsilon**2 for epsilon in epsilons))
+    depth = math.log(slack.denominator) - math.log(slack.numerator)  # of deltas that a float cannot hold too
+    spread = math.sqrt(2 * depth * sum(epsilon**2 for epsilon in epsilons))
     drift = sum(epsilon * math.expm1(epsilon) if epsilon < 700 else math.inf for epsilon in epsilons)
     return _at_most_basic(spread + drift, events, delta)
 
@@ -79,14 +80,6 @@ def rho_of(event: Event) -> Fraction | None:
 
     The least of its claimed rho, the rho of its pure epsilon (``pure_rho``) and, for a pure event, the rho of the
     shifts on record plus the rho of any epsilon that the claim has above those shifts.
-
-    >>> float(rho_of(Event("a", Fraction(1))))
-    0.462117157261
-    >>> law = DiscreteLaplace(2.0)
-    >>> from dpgraph.privacy.records import Movement
-    >>> table = Measurement(("a",), 3, law, Movement(2, 2, moved_cells=2))
-    >>> float(rho_of(Event("b", Fraction(1), measurements=(table,))))
-    0.244918662404
     """
     if len(event.priced) > 1:
         return _rho_of_parts(event)
@@ -230,10 +223,6 @@ def parallel_cost(costs: Collection[PrivacyCost], unit: PrivacyUnit) -> PrivacyC
     pure mechanisms add pointwise, and for deltas concurrent composition is as basic composition (Lyu 2022; Vadhan and
     Zhang 2023). A group that is split again costs what its own groups cost by this rule. That is more than needed for
     several rows per person, whose k rows in all are counted as k in each group, and never less.
-
-    >>> costs = [PrivacyCost(Fraction(1, 2)), PrivacyCost(Fraction(1, 4))]
-    >>> print(parallel_cost(costs, PrivacyUnit("add-remove")), "|", parallel_cost(costs, PrivacyUnit("replace")))
-    epsilon 0.5 (pure) | epsilon 1 (pure)
     """
     if unit.neighbours == "replace":
         costs = [PrivacyCost(2 * one.epsilon, one.delta * _two_steps(one.epsilon)) for one in costs]
@@ -245,11 +234,7 @@ def parallel_cost(costs: Collection[PrivacyCost], unit: PrivacyUnit) -> PrivacyC
 
 
 def parallel_share(whole: PrivacyCost, groups: int, unit: PrivacyUnit) -> PrivacyCost:
-    """The cost that each of several groups may have: the inverse of ``parallel_cost`` for equal groups.
-
-    >>> print(parallel_share(PrivacyCost(Fraction(1)), 4, PrivacyUnit("replace")))
-    epsilon 0.5 (pure)
-    """
+    """The cost that each of several groups may have: the inverse of ``parallel_cost`` for equal groups."""
     most_groups = min(unit.rows_per_person, groups)
     if unit.neighbours == "add-remove":
         return PrivacyCost(whole.epsilon / most_groups, whole.delta / most_groups)
@@ -264,9 +249,6 @@ def parallel_steps(groups: int, unit: PrivacyUnit) -> int:
     Under replace they may appear in as many: a group they only leave or only enter costs rho, and one they do both to
     is two steps away, which costs four times its rho (Bun and Steinke 2016, Proposition 1.9). So 4 k covers every
     choice.
-
-    >>> parallel_steps(5, PrivacyUnit("add-remove")), parallel_steps(5, PrivacyUnit("replace", 2))
-    (1, 8)
     """
     most_groups = min(unit.rows_per_person, groups)
     return most_groups if unit.neighbours == "add-remove" else 4 * most_groups
@@ -287,11 +269,6 @@ def _unclaimed_delta(delta: Fraction, events: Iterable[Event]) -> Fraction:
     return delta - claimed
 
 
-def _log_inverse(delta: Fraction) -> float:
-    """ln(1 / delta), for deltas a float cannot hold too."""
-    return math.log(delta.denominator) - math.log(delta.numerator)
-
-
 def _at_most_basic(epsilon: float | Fraction, events: Collection[Event], delta: Fraction) -> PrivacyCost:
     """An epsilon rounded up, or basic composition's where that is less and its delta is allowed."""
     plain = basic(events)
@@ -303,21 +280,13 @@ def _at_most_basic(epsilon: float | Fraction, events: Collection[Event], delta: 
 
 @lru_cache(maxsize=4096)
 def pure_rho(epsilon: Fraction) -> Fraction:
-    """The least rho of every epsilon-DP mechanism: epsilon tanh(epsilon / 2), which randomised response attains.
-
-    >>> float(pure_rho(Fraction(1))), float(pure_rho(Fraction(1, 10)))
-    (0.462117157261, 0.00499583749579)
-    """
+    """The least rho of every epsilon-DP mechanism: epsilon tanh(epsilon / 2), which randomised response attains."""
     low, _ = exp_bounds(-epsilon, DIGITS)
     return rounded(min(epsilon * (1 - low) / (1 + low), epsilon**2 / 2), up=True)
 
 
 def shift_rho(law: NoiseLaw, distance: int, cells: int = 1) -> Fraction | None:
-    """The least rho of one draw of noise that moves by a distance; None where the law has no log ratio.
-
-    >>> float(shift_rho(DiscreteLaplace(1.0), 1)), float(shift_rho(DiscreteLaplace(2.0), 2))
-    (0.462117157261, 0.393469340288)
-    """
+    """The least rho of one draw of noise that moves by a distance; None where the law has no log ratio."""
     if isinstance(law, DiscreteGaussian):
         return Fraction(distance**2) / (2 * Fraction(law.scale) ** 2)
     if isinstance(law, DiscreteLaplace):

@@ -68,22 +68,14 @@ def exact(value: Number, name: str = "epsilon", *, zero: bool = False) -> Fracti
 
 
 def exact_sum(text: str) -> Fraction:
-    """Reads a sum of exact numbers, at least 0, as ``str`` writes a fraction: without an exponent, so in linear time.
-
-    >>> exact_sum("1/3")
-    Fraction(1, 3)
-    """
+    """Reads a sum of exact numbers, at least 0, as ``str`` writes it: without an exponent, so in linear time."""
     if not isinstance(text, str) or not _SUM.fullmatch(text):
         raise ReleaseError(f"a sum must be digits, or digits/digits; got {short(text)}")
     return Fraction(text)
 
 
 def exact_delta(value: Number) -> Fraction:
-    """Reads a delta as an exact fraction, at least 0 and below 1.
-
-    >>> exact_delta("1e-6")
-    Fraction(1, 1000000)
-    """
+    """Reads a delta as an exact fraction, at least 0 and below 1."""
     delta = exact(value, "delta", zero=True)
     if delta >= 1:
         raise ReleaseError(f"delta must be below 1; got {short(value)}")
@@ -91,11 +83,7 @@ def exact_delta(value: Number) -> Fraction:
 
 
 def rounded(value: Fraction | float, *, up: bool) -> Fraction:
-    """A number rounded up or down to twelve decimal digits, as an exact fraction.
-
-    >>> rounded(Fraction(2, 3), up=False)
-    Fraction(333333333333, 500000000000)
-    """
+    """A number rounded up or down to twelve decimal digits, as an exact fraction."""
     context = Context(prec=12, rounding=ROUND_CEILING if up else ROUND_FLOOR)
     number = Fraction(value)
     return Fraction(context.divide(Decimal(number.numerator), Decimal(number.denominator)))
@@ -226,10 +214,6 @@ class PrivacyCost:
 
 
 def decimal(value: Fraction) -> str:
-    """Prints a fraction as its exact decimal where that is short, else as p/q.
-
-    >>> decimal(Fraction(1, 4)), decimal(Fraction(1, 3))
-    ('0.25', '1/3')
-    """
+    """Prints a fraction as its exact decimal where that is short, else as p/q."""
     text = f"{float(value):.12g}"
     return text if not math.isfinite(value) or Fraction(text) == value else str(value)

@@ -88,8 +88,8 @@ def loss_of_calls(one: Iterable[NoiseCall], other: Iterable[NoiseCall]) -> tuple
     for number, (a, b) in enumerate(zip_longest(one, other), start=1):
         check_same_call(number, a, b)
         differences = a.inputs - b.inputs
-        epsilon += Fraction(_item(a.moved(differences))) / a.scale
-        rho += Fraction(_item(a.moved_squared(differences))) / (8 * a.scale**2)
+        epsilon += Fraction(np.asarray(a.moved(differences)).item()) / a.scale
+        rho += Fraction(np.asarray(a.moved_squared(differences)).item()) / (8 * a.scale**2)
         pure = pure and (a.pure or not differences.any())
     return epsilon if pure else math.inf, rho
 
@@ -117,7 +117,3 @@ def same_value(one: Any, other: Any) -> bool:
     if isinstance(one, np.ndarray):
         return one.dtype == other.dtype and np.array_equal(one, other)
     return bool(one == other)
-
-
-def _item(value: Any) -> Any:
-    return value.item() if isinstance(value, np.ndarray | np.generic) else value

@@ -59,19 +59,6 @@ class Filter:
     """A rule that says before each release whether it fits, whatever earlier releases led to it.
 
     ``rho`` is under ``"zcdp"`` the largest, to ten digits, that OpenDP converts to no more than the limit; else None.
-
-    >>> rule = Filter("basic", PrivacyCost(Fraction(1)))
-    >>> spent = rule.after(rule.start, Event("a", Fraction(3, 4)))
-    >>> rule.fits(spent), rule.fits(rule.after(spent, Event("b", Fraction(1, 2)))), rule.left(spent)
-    (True, False, 'epsilon 0.25 (pure) left of 1')
-    >>> rule = Filter("zcdp", PrivacyCost(Fraction(1), Fraction(1, 10**6)))
-    >>> round(float(rule.rho), 4)
-    0.0244
-    >>> spent = rule.start
-    >>> while rule.fits(rule.after(spent, Event("count", Fraction(1, 100)))):
-    ...     spent = rule.after(spent, Event("count", Fraction(1, 100)))
-    >>> float(spent.epsilon)  # of pure releases, where basic composition stops at 1
-    4.87
     """
 
     name: str
@@ -148,12 +135,7 @@ def _check_planned(event: Event) -> None:
 
 
 def rho_within(limit: PrivacyCost) -> Fraction:
-    """The largest rho, to ten digits, that is (epsilon, delta)-DP by OpenDP's conversion; never more.
-
-    >>> found = rho_within(PrivacyCost(Fraction(3), Fraction(1, 10**6)))
-    >>> float(found), epsilon_of_rho(found, Fraction(1, 10**6)) <= 3
-    (0.185069840652, True)
-    """
+    """The largest rho, to ten digits, that is (epsilon, delta)-DP by OpenDP's conversion; never more."""
     rho = rho_of_epsilon(limit.epsilon, limit.delta)
     while epsilon_of_rho(rho, limit.delta) > limit.epsilon:
         rho = rounded(rho * LESS, up=False)

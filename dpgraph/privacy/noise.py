@@ -271,9 +271,6 @@ def epsilon_of_rho(rho: Fraction, delta: Fraction) -> Fraction:
     """The epsilon at a delta of any rho-zCDP mechanism, by OpenDP's conversion, never rounded down.
 
     Canonne, Kamath and Steinke 2020, Corollary 13; the least of its bounds over all orders.
-
-    >>> round(float(epsilon_of_rho(Fraction(1, 2), Fraction(1, 10**6))), 2)
-    5.22
     """
     from opendp.combinators import make_zCDP_to_approxDP
     from opendp.mod import OpenDPException
@@ -296,11 +293,7 @@ def epsilon_of_rho(rho: Fraction, delta: Fraction) -> Fraction:
 
 @lru_cache(maxsize=256)
 def rho_of_epsilon(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The largest rho, to ten digits, that ``epsilon_of_rho`` prices at no more than epsilon.
-
-    >>> round(float(rho_of_epsilon(Fraction(1), Fraction(1, 10**6))), 4)
-    0.0244
-    """
+    """The largest rho, to ten digits, that ``epsilon_of_rho`` prices at no more than epsilon."""
     depth = math.log(1 / delta)
     low = rounded((epsilon / (math.sqrt(depth + epsilon) + math.sqrt(depth))) ** 2 / 2, up=False)
     high = low

@@ -202,10 +202,6 @@ def joined(records: Iterable[Provenance | None]) -> Provenance | None:
     """The joint record of a value made of several values, with the cost of each; None if no value has a record.
 
     One release is known by its event, the object, and counted once; a copy of it is counted as another.
-
-    >>> one, seeded = (Provenance(Event("a", exact(1)), PrivacyUnit(), private) for private in (True, False))
-    >>> print(joined([one, None, seeded, one]))
-    2 x a, epsilon 2 (pure), protecting replace one row of one person; NOT PRIVATE: the noise was seeded
     """
     known = [record for record in records if record is not None]
     units = {record.unit for record in known}
@@ -223,12 +219,7 @@ def joined(records: Iterable[Provenance | None]) -> Provenance | None:
 
 
 def combined_event(events: Sequence[Event]) -> Event:
-    """The event of several, one after another: its claim is the sum of theirs, exactly; one of them is itself.
-
-    >>> one = Event("a", Fraction(1, 3))
-    >>> combined_event([one, one]).epsilon, combined_event([one, one]).mechanism
-    (Fraction(2, 3), '2 x a')
-    """
+    """The event of several, one after another: its claim is the sum of theirs, exactly; one of them is itself."""
     if len(events) == 1:
         return events[0]
     epsilon = sum((event.epsilon for event in events), Fraction(0))

@@ -142,8 +142,7 @@ def working_bytes(mechanism: Any, description: Any) -> int:
 
     For mechanisms that release draws or choices; from public values alone.
     """
-    told = getattr(mechanism, "working_bytes", None)
-    return 0 if told is None else told(description)
+    return getattr(mechanism, "working_bytes", lambda _: 0)(description)
 
 
 def _rows_record(statistics: Any, budget: Budget, receipt: Receipt | None) -> RowsRecord:

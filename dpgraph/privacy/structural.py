@@ -39,16 +39,7 @@ def plain_of(value: Any, kind: Any = None, but: tuple[str, ...] = ()) -> Any:
 
 
 def value_of(plain: Any, kind: Any, place: str = "value", **given: Any) -> Any:
-    """The inverse of ``plain_of``.
-
-    >>> from dpgraph.privacy.measurements import Selection
-    >>> value_of({"law": "softmax", "epsilon": "1/3"}, Selection, "choice") == Selection("softmax", Fraction(1, 3))
-    True
-    >>> value_of({"law": "softmax", "epsilon": 0.5}, Selection, "choice")
-    Traceback (most recent call last):
-    ...
-    dpgraph.privacy.errors.ReleaseError: choice.epsilon: an exact number, written as text, was expected
-    """
+    """The inverse of ``plain_of``."""
     return _made(plain, kind, place, given) if given else form_of(kind).read(plain, place)
 
 
@@ -111,12 +102,6 @@ def _one_of(known: tuple[Any, ...]) -> Callable[[Any, str], Any]:
     return read
 
 
-def _listed(plain: Any, place: str) -> list[Any]:
-    if not isinstance(plain, list):
-        raise refused(place, "a list")
-    return plain
-
-
 def _tuple(inner: tuple[Any, ...]) -> Form:
     """``tuple[X, ...]`` and ``tuple[X, Y]``."""
 
@@ -124,7 +109,9 @@ def _tuple(inner: tuple[Any, ...]) -> Form:
         return [form_of(inner[0] if inner[-1] is ... else inner[at]).write(part) for at, part in enumerate(value)]
 
     def read(plain: Any, place: str) -> tuple[Any, ...]:
-        kinds = inner[:1] * len(_listed(plain, place)) if inner[-1] is ... else inner
+        if not isinstance(plain, list):
+            raise refused(place, "a list")
+        kinds = inner[:1] * len(plain) if inner[-1] is ... else inner
         if len(kinds) != len(plain):
             raise refused(place, f"a list of {len(kinds)}")
         return tuple(
@@ -182,19 +169,15 @@ def named(kinds: tuple[Any, ...] | Mapping[str, Any]) -> Form:
     return Form(write, read)
 
 
-def _fields(kind: Any, but: Any) -> list[tuple[Field[Any], Any]]:
-    """The fields that a dataclass is made from, with their types."""
-    return [pair for pair in _all_fields(kind) if pair[0].name not in but]
-
-
 @lru_cache(maxsize=256)
-def _all_fields(kind: Any) -> list[tuple[Field[Any], Any]]:
+def _fields(kind: Any) -> list[tuple[Field[Any], Any]]:
+    """The fields that a dataclass is made from, with their types."""
     hints = get_type_hints(kind, localns={"Provenance": Any, "PrivacyUnit": Any})
     return [(field, hints[field.name]) for field in fields(kind) if field.init]
 
 
 def _object(value: Any, but: tuple[str, ...] = ()) -> dict[str, Any]:
-    parts = [(field, hint, getattr(value, field.name)) for field, hint in _fields(type(value), but)]
+    parts = [(field, hint, getattr(value, field.name)) for field, hint in _fields(type(value)) if field.name not in but]
     return {field.name: form_of(hint).write(part) for field, hint, part in parts if not _is_left_out(field, part)}
 
 
@@ -206,7 +189,7 @@ def _is_left_out(field: Field[Any], value: Any) -> bool:
 
 def _made(plain: Any, kind: Any, place: str, given: dict[str, Any]) -> Any:
     """A dataclass from the object of its fields."""
-    expected = _fields(kind, given)
+    expected = [pair for pair in _fields(kind) if pair[0].name not in given]
     if not isinstance(plain, dict):
         raise refused(place, "an object")
     if unknown := set(plain) - {field.name for field, _ in expected}:

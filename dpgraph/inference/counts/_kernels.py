@@ -27,21 +27,14 @@ MOST = 1 << 50
 class Problem(NamedTuple):
     """The posterior of a table of counts as a few arrays.
 
-    Attributes:
-        prior: The Dirichlet concentrations, shape (cells,).
-        flat: True where all of them are 1.
-        noisy: Noisy versions of the table, shape (versions, cells).
-        totals: Noisy versions of an unknown total, shape (totals,).
-        noises: For each version, then each total, the law of its noise: the cost of a unit of |noise| and of noise^2 in
-            log density; or, where STEP is above 0, how far apart its tabulated values are, where they start and how
-            many they are, LINEAR being the cost beyond.
-        tabulated: Tabulated log densities, one law after another.
-        weights: The statistics of one row in each cell, shape (cells, statistics).
-        costs: The cost of a unit of |residual| and of residual^2 of each statistic, shape (statistics, 2).
-        directions: For each statistic a move of the table that changes no other, shape (statistics, cells).
-        gains: How much a step along its direction adds to each statistic.
-        lifts: How much it adds to the total.
-        known: True where the total is known.
+    ``prior`` has the Dirichlet concentrations, shape (cells,), ``flat`` where all are 1. ``noisy`` has noisy versions
+    of the table, shape (versions, cells), ``totals`` of an unknown total; ``known`` is true where it is known.
+    ``noises`` has for each version, then each total, the law of its noise: the cost of a unit of |noise| and of noise^2
+    in log density; or, where STEP is above 0, the distance of its ``tabulated`` values, their start and their number,
+    LINEAR being the cost beyond. ``weights`` has the statistics of one row in each cell, shape (cells, statistics);
+    ``costs`` the cost of a unit of |residual| and of residual^2 of each statistic, shape (statistics, 2);
+    ``directions`` for each statistic a move of the table that changes no other, shape (statistics, cells), a step along
+    which adds ``gains`` to the statistic and ``lifts`` to the total.
     """
 
     prior: Reals

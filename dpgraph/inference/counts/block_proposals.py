@@ -212,7 +212,6 @@ def ways(cells: int, block: int) -> Reals:
 
 @lru_cache(maxsize=64)
 def _running_ways(cells: int, block: int) -> Reals:
-    """Running sums of ``ways`` from 0 on."""
     return np.concatenate([[0.0], np.cumsum(ways(cells, block))])
 
 

@@ -201,7 +201,6 @@ class SumTree:
 
 
 def _convolution(one: Reals, other: Reals) -> Reals:
-    """The convolution, direct where that is quick."""
     if one.size * other.size <= DIRECT or min(one.size, other.size) < 16:
         return np.convolve(one, other)
     from scipy.fft import irfft, next_fast_len, rfft

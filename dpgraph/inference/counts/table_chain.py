@@ -82,7 +82,6 @@ def _problem(
     n: int | None,
     totals: Sequence[tuple[int, CellNoise]],
 ) -> _kernels.Problem:
-    """The arrays of the kernel."""
     noises, tables = [], []
     start = 1
     for noise in [law for _, law in measured] + [law for _, law in totals]:

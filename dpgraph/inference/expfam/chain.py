@@ -257,7 +257,9 @@ class Walk:
         far = np.zeros(len(line), bool)
         if not isinstance(problems.family, Natural):
             far = rng.random(len(line)) < FAR
-            proposed[far] = _from_prior(problems, state, rng)[far]
+            theta = draw_conjugate(problems.family, problems.prior, np.zeros_like(problems.y), np.zeros(len(line)), rng)
+            theta = from_line(problems.prior, to_line(problems.prior, theta))
+            proposed[far] = _coordinates(problems, theta, state.n)[far]  # of the prior, with the n at hand
         there, density = _state_at(problems, state, proposed)
         odds = density - _log_density(problems, state)
         if far.any():  # a proposal from the prior is weighed by the likelihood alone
@@ -305,11 +307,3 @@ def _log_density(problems: Problems, state: State) -> Reals:
     density = -0.5 * ((miss * pull).sum(axis=1) + np.linalg.slogdet(law)[1])
     density += log_prior(problems.family, problems.prior, state.theta)
     return density if problems.n_scale is None else density - np.abs(problems.n - state.n) / problems.n_scale
-
-
-def _from_prior(problems: Problems, state: State, rng: np.random.Generator) -> Reals:
-    """Coordinates of parameters drawn from the prior, with the n at hand."""
-    none = np.zeros(len(state.theta))
-    theta = draw_conjugate(problems.family, problems.prior, np.zeros_like(problems.y), none, rng)
-    theta = from_line(problems.prior, to_line(problems.prior, theta))
-    return _coordinates(problems, theta, state.n)

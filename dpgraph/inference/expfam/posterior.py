@@ -114,7 +114,6 @@ def _has_quadrature(value: NoisyMoments) -> bool:
 
 
 def _automatic(noisy: NoisyMoments) -> tuple[Method, str]:
-    """The method for a release, and why."""
     if isinstance(noisy.of_family.family, Binomial | Multinomial):
         return Exact(), "independent exact draws exist for this family"
     if _has_quadrature(noisy):

@@ -142,7 +142,6 @@ def _quadrature(family: Natural, eta: Reals, low: float, high: float) -> RegionM
 
 @lru_cache(maxsize=32)
 def _nodes(family: Natural, low: float, high: float) -> tuple[Reals, Reals, Reals]:
-    """Nodes, their weights and their statistics."""
     if family.discrete:
         x = np.arange(math.ceil(low), math.floor(high) + 1, dtype=float)
         return x, np.ones_like(x), family.statistic(x)

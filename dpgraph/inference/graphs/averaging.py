@@ -280,9 +280,8 @@ class GraphChain:
 
     def columns(self) -> dict[str, Integers]:
         """The records as a column of codes for each variable."""
-        return {
-            name: self.latent.records[: self.latent.n, v].astype(np.int64) for v, name in enumerate(self.network.order)
-        }
+        records = self.latent.records[: self.latent.n]
+        return {name: records[:, v].astype(np.int64) for v, name in enumerate(self.network.order)}
 
     def _sizes(self, order: Family) -> list[int]:
         return [self.run.start.domain.sizes[name] for name in order]

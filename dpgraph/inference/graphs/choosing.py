@@ -83,15 +83,9 @@ def choose_network(
     """
     together = joint_release(noisy) if isinstance(noisy, list | tuple) else noisy
     value, _ = released_value(together)
-    constraints = read_constraints(
-        declared_domain(value),
-        max_parents=max_parents,
-        max_cells=max_cells,
-        required=required,
-        forbidden=forbidden,
-        order=order,
-        target=target,
-    )
+    limits = {"max_parents": max_parents, "max_cells": max_cells}
+    edges: Any = {"required": required, "forbidden": forbidden, "order": order, "target": target}
+    constraints = read_constraints(declared_domain(value), **limits, **edges)
     with waiting("choosing a graph", progress):
         return choose_within(together, constraints, seed=seed)
 
@@ -105,7 +99,14 @@ def choose_within(noisy: Any, constraints: Constraints, *, seed: int | None = No
     small = is_small(declared_domain(value))
     pairs = read_pairs(value, LARGEST if small else 2, borrows(constraints.domain))
     found = replace(_chosen(pairs, constraints, small), provenance=provenance)
-    _warn_if_empty(found.network, constraints)
+    edges = {(parent, name) for name, parents in found.network.parents.items() for parent in parents}
+    if edges <= constraints.required and constraints.max_parents != 0:
+        warnings.warn(
+            "no pair stands out of its noise: the graph has no edge beyond those required, and variables are else "
+            "independent. Spend more epsilon, or declare fewer or coarser variables",
+            PriorWarning,
+            stacklevel=2,
+        )
     return LearnedNetwork(found, noisy, "pairs", "as asked", _Again(pairs, constraints, small), constraints)
 
 
@@ -155,14 +156,3 @@ class _Again:
             return None
         joint = Joint(self.pairs.domain.names, fitted_joint(self.pairs))
         return [log_evidence(self.pairs, joint, graph) for graph in graphs]
-
-
-def _warn_if_empty(network: Network, constraints: Constraints) -> None:
-    edges = {(parent, name) for name, parents in network.parents.items() for parent in parents}
-    if edges <= constraints.required and constraints.max_parents != 0:
-        warnings.warn(
-            "no pair stands out of its noise: the graph has no edge beyond those required, and variables are else "
-            "independent. Spend more epsilon, or declare fewer or coarser variables",
-            PriorWarning,
-            stacklevel=3,
-        )

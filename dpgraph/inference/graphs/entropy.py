@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 from scipy.optimize import minimize
@@ -44,7 +44,7 @@ def fitted_joint(pairs: Pairs, steps: int | None = None) -> Reals:
     towards none first, and larger blocks towards the joint of the pairs. ``steps`` bounds L-BFGS; None by the number of
     cells.
     """
-    alone = _independent(pairs)
+    alone = reduce(np.multiply.outer, [pairs.singles[name] for name in pairs.domain.names], np.ones(()))
     small = _Terms.of(pairs, 2)
     if not small.blocks:  # every variable has one level
         return alone
@@ -156,11 +156,3 @@ def _wanted(pairs: Pairs, block: Family) -> Reals:
     if len(block) == 1:
         return contrasts[0] @ pairs.singles[block[0]]
     return contrasts[0] @ pairs.table(*block) @ contrasts[1].T
-
-
-def _independent(pairs: Pairs) -> Reals:
-    """The joint probabilities of independent variables."""
-    made = np.ones(())
-    for name in pairs.domain.names:
-        made = np.multiply.outer(made, pairs.singles[name])
-    return made

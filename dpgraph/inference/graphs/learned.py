@@ -115,8 +115,8 @@ class LearnedNetwork:
     ) -> tuple[Alternative, ...]:
         """The graphs that are chosen most often on draws of the pairs from their posterior given the release.
 
-        Each has a weight, its share of the evidence of all listed: exp(e_G) / sum over H of exp(e_H), where e_G =
-        ln p(y | G) is that of the release y with rows and probabilities integrated out. It is an estimate
+        Each has a weight, its share of the evidence of all listed: exp(e_G) / sum over H of exp(e_H), where e_G = ln
+        p(y | G) is that of the release y with rows and probabilities integrated out. It is an estimate
         (``joint.log_evidence``; proofs.md P120): against the sum over all tables of 40 rows of two binary variables it
         was off by at most a quarter of the log odds, or of a nat. Weights answer a question over graphs too: the sum of
         weight times answer, each of ``dg.choose_network(release, required=..., forbidden=...)``.
@@ -128,9 +128,9 @@ class LearnedNetwork:
             progress: A bar on a terminal. With ``draws`` and ``seed`` as they are, ``edges`` uses the same draws.
 
         Returns:
-            Graphs with their shares and weights, most frequent first. Where there are many variables nearly every draw
-            has a graph of its own; ``edges`` says what they have in common. Weights are None where the domain has too
-            many cells for its joint, or the features of its cells, to be written down.
+            Graphs with their shares and weights, most frequent first. Of many variables nearly every draw has a graph
+            of its own; ``edges`` shows their common arcs. Weights are None where the joint's features are too many to
+            be written down.
 
         Raises:
             InferenceError: If a number is out of range, or the method cannot choose again for free.
@@ -152,26 +152,25 @@ class LearnedNetwork:
 
         The choice of the graph read nothing but the release, so nothing of the noise is left out. ``graphs="averaged"``
         draws the graph with its tables, in the chosen one's order of the variables and under the same constraints, with
-        at most 3 parents unless ``max_parents`` said otherwise: every number of parents is as likely beforehand, and
-        every set of a number. The draws' network has every parent that some draw has. Without a prior, rows of a table
-        are at most 20 records' worth alike: independence of a parent is for the graph to say.
+        at most 3 parents unless ``max_parents`` said otherwise: numbers of parents, and sets of one number, are equally
+        likely beforehand. The draws' network has every parent that some draw has. Without a prior, rows of a table are
+        at most 20 records' worth alike: independence of a parent is for the graph to say.
 
         ``graphs="chosen"`` takes the chosen graph for true: an arc that drowned in the noise is absent, so intervals
         about it are too narrow (on simulated worlds 90 % intervals held .79 of the answers, averaged ones .89). A
         family inside one measured table is read as by ``dg.posterior``; else chains of records read all tables.
 
         Args:
-            graphs: ``"auto"``: averaged in small domains, where chains of records are forecast to take a minute at most
-                or nothing else can draw, and no other method or numeric prior is asked for; else chosen.
-                ``"averaged"`` or ``"chosen"``.
+            graphs: ``"averaged"``, ``"chosen"``, or ``"auto"``: averaged in small domains, where chains of records are
+                forecast to take a minute at most or are the only way, without another method or a numeric prior.
             settings: As for ``dg.posterior``: prior, method, draws, seed, progress.
 
         Returns:
             ``PosteriorDraws``.
 
         Raises:
-            InferenceError: If a setting is out of range, or another method is asked for where records alone can draw;
-                or if graphs are to be averaged whose choices were paid for, or that span too many cells.
+            InferenceError: If a setting is out of range, another method is asked for where records alone can draw, or
+                graphs are to be averaged whose choices were paid for, or that span too many cells.
         """
         if graphs not in ("auto", "chosen", "averaged"):
             raise InferenceError(f"graphs must be 'auto', 'chosen' or 'averaged'; got {graphs!r:.60}")

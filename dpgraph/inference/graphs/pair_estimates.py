@@ -102,15 +102,11 @@ class Pairs:
     @cached_property
     def _kept(self) -> dict[Pair, tuple[Reals, Reals, float]]:
         """``likeliest`` of each pair: its (r - 1)(c - 1) free coordinates are spread over r c cells of less noise."""
-        return {
-            pair: likeliest(
-                self._own(self._common, pair),
-                self.spread[pair] * self._free(pair) ** 0.5,
-                *self._both(pair),
-                self._free(pair),
-            )
-            for pair in self.excess
-        }
+        found = {}
+        for pair in self.excess:
+            own, free = self._own(self._common, pair), self._free(pair)
+            found[pair] = likeliest(own, self.spread[pair] * free**0.5, *self._both(pair), free)
+        return found
 
     @cached_property
     def _sampled(self) -> dict[Pair, tuple[Reals, Reals, float]]:

@@ -32,18 +32,13 @@ class Layout(NamedTuple):
     """A network, its prior and its measured tables as a few arrays.
 
     ``theta``, ``counts`` and ``prior`` hold for each variable its rows one after another, a row being the levels under
-    one parent configuration.
-
-    Attributes:
-        nodes: For each variable how many parents, how many levels, where its theta and its rows start, then its
-            parents, each with its stride in the row's number.
-        tables: For each measured table how many variables, where its residual starts and how wide it is, where its
-            weights start (-1 where its statistics are its cells), then its variables and strides in the cell's number.
-        laws: For each measured table what a unit of |residual| and of residual^2 costs in log-likelihood.
-        weights: The statistics of one record in each cell, table after table.
-        prior: The Dirichlet concentrations.
-        below: For each variable how many descendants, then these, parents before children.
-        touched: For each variable how many tables hold it or a descendant, then these.
+    one parent configuration; ``prior`` has the Dirichlet concentrations. ``nodes`` has for each variable the number of
+    parents and of levels, the starts of its theta and its rows, then its parents, each with its stride in the row's
+    number. ``tables`` has for each measured table the number of variables, the start and width of its residual, the
+    start of its weights (-1 where its statistics are its cells), then its variables and strides in the cell's number.
+    ``laws`` has the cost of a unit of |residual| and of residual^2 in log-likelihood, ``weights`` the statistics of one
+    record in each cell, table after table. Of each variable ``below`` has the number of descendants, then these,
+    parents first, ``touched`` the number of tables that hold it or a descendant, then these.
     """
 
     nodes: Integers

@@ -58,13 +58,10 @@ def draw_by_normal(
     """
     network, estimates = noisy.network, residual_estimates(noisy)
     assert network is not None
-    step = _step(network)
-    held = HeldDraws(network, draws, _at_once(network, draws, step))
-    alone = (
-        {}
-        if isinstance(noisy, PooledCounts)
-        else _drawn_alone(noisy, concentration, estimates, rng, draws, shrink=shrink)
-    )
+    step, at_once = _steps(network, draws)
+    held, alone = HeldDraws(network, draws, at_once), {}
+    if not isinstance(noisy, PooledCounts):
+        alone = _drawn_alone(noisy, concentration, estimates, rng, draws, shrink=shrink)
     for start in counted(range(0, draws, step)):
         size = min(step, draws - start)
         latent = {
@@ -82,18 +79,14 @@ def draw_by_normal(
 
 def check_normal_draws(network: Network, draws: int) -> None:
     """Refuses draws that there is no room for; whoever spends before drawing asks this first."""
-    check_draws(network, draws, _at_once(network, draws, _step(network)))
+    check_draws(network, draws, _steps(network, draws)[1])
 
 
-def _step(network: Network) -> int:
-    """How many draws are made at once."""
-    return max(1, HELD // max(1, network.cell_count))
-
-
-def _at_once(network: Network, draws: int, step: int) -> int:
-    """The numbers that are held while draws are made: residuals of a block of draws, or the counts of one family."""
+def _steps(network: Network, draws: int) -> tuple[int, int]:
+    """The draws made at once, and the numbers held meanwhile: residuals of these, or the counts of one family."""
+    step = max(1, HELD // max(1, network.cell_count))
     largest = max(map(network.cells, network.families))
-    return max(min(step, draws) * network.cell_count // 3, draws * largest)
+    return step, max(min(step, draws) * network.cell_count // 3, draws * largest)
 
 
 def settled(centre: Reals, variance: float) -> bool:
@@ -210,7 +203,6 @@ class _Latent:
 
 
 def _residuals(mean: Reals, variance: float, rng: np.random.Generator, size: int, *, shrink: bool) -> _Latent:
-    """Draws of one block."""
     kept = 1 - _shrinkage(mean, variance, rng, size) if shrink and variance > 0 else np.ones(size)
     shaped = kept.reshape(-1, *[1] * mean.ndim)
     centre = shaped * mean

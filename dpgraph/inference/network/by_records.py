@@ -130,10 +130,7 @@ class Latent:
         network, columns = given.network, starting_records(given, concentration, rng)
         code = np.min_scalar_type(max(network.domain.sizes.values()) - 1)
         records = np.stack([columns[name].astype(code) for name in network.order], axis=1)
-        left = [
-            table.values - table.statistics(contingency_table(columns, table.variables, table.shape))
-            for table in given.tables
-        ]
+        left = [t.values - t.statistics(contingency_table(columns, t.variables, t.shape)) for t in given.tables]
         steps = Steps(np.full(rows, FIRST_REACH), 1.0, rows_estimate(given)[1])
         counts = family_counts(network, columns)
         return cls(np.ascontiguousarray(records), len(records), counts, np.concatenate(left), steps)
@@ -236,10 +233,8 @@ def draw_rows(rng: np.random.Generator, concentration: Reals, sizes: Integers, s
 
     Rows lie one after another; ``sizes`` has the levels of each, ``starts`` where it starts.
     """
-    log_gamma = (
-        np.log(rng.standard_gamma(concentration + 1)) + np.log1p(-rng.random(concentration.size)) / concentration
-    )
-    return row_shares(np.exp(log_gamma - np.repeat(np.maximum.reduceat(log_gamma, starts), sizes)), sizes, starts)
+    logs = np.log(rng.standard_gamma(concentration + 1)) + np.log1p(-rng.random(concentration.size)) / concentration
+    return row_shares(np.exp(logs - np.repeat(np.maximum.reduceat(logs, starts), sizes)), sizes, starts)
 
 
 def row_shares(values: Reals, sizes: Integers, starts: Integers) -> Reals:

@@ -45,8 +45,8 @@ def reconcile(
     """Projects noisy tables to consistency: any margin is the same whichever table it is read from.
 
     Noisy coefficients are consistent already: their tables are rebuilt as they are. Tables of several releases of the
-    same rows are averaged by the inverse of their variances; those of pooled releases are the sums of the rows' tables,
-    one for each maximal family.
+    same rows are averaged by the inverse of their variances; pooled releases give the sums of their tables, one for
+    each maximal family.
 
     Args:
         noisy: A release of noisy counts or coefficients, or its value; or a list of releases of the same rows.

@@ -34,10 +34,8 @@ class PosteriorDraws(Draws):
         records: The latent rows of the last draw of the first chain, a column of codes for each variable, where the
             method has them.
         acceptance: The share of accepted moves by their name, for a Markov chain.
-        means: The posterior mean of each table where it is known better than the draws' average: the average of its
-            mean given the latent counts of each draw.
-        mixing: ``r_hat`` and ``effective_size`` of ``diagnostics``, where chains were judged when they were drawn;
-            empty where they were not, and of independent draws. ``save`` keeps them.
+        means: The average of each table's mean given the latent counts of each draw, where there are these.
+        mixing: As in all draws; ``save`` keeps it.
         provenance: The release behind them, for whom it was made and whether its noise was private.
     """
 

@@ -78,9 +78,7 @@ class Evidence:
 
     def log_likelihood(self, records: Mapping[str, npt.NDArray[np.integer[Any]]]) -> float:
         """ln of the probability of the release given rows, up to a constant; a column of codes for each variable."""
-        return sum(
-            table.log_likelihood(contingency_table(records, table.variables, table.shape)) for table in self.tables
-        )
+        return sum(t.log_likelihood(contingency_table(records, t.variables, t.shape)) for t in self.tables)
 
 
 def evidence(noisy: NoisyCounts | NoisyCoefficients | JointCounts) -> Evidence:
@@ -111,7 +109,6 @@ def evidence_for(network: Network, noisy: NoisyCounts | NoisyCoefficients | Join
 
 
 def _measured(noisy: NoisyCounts | NoisyCoefficients) -> tuple[MeasuredTable, ...]:
-    """The measured tables of one release."""
     if isinstance(noisy, NoisyCounts):
         cells = noisy.tables.items()
         return tuple(MeasuredTable(key, table.shape, table.reshape(-1), noisy.laws[key]) for key, table in cells)

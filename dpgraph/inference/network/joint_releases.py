@@ -53,34 +53,27 @@ def measured_tables(noisy: NoisyCounts | JointCounts) -> tuple[dict[Family, Real
     A table of several releases is their inverse-variance average, which loses nothing for least squares (proofs.md
     P75).
     """
-    parts = noisy.parts if isinstance(noisy, JointCounts) else (noisy,)
-    found = joint_estimates([_of_tables(part) for part in parts], None)
+    parts: Any = noisy.parts if isinstance(noisy, JointCounts) else (noisy,)
+    each = [
+        {k: (t.astype(float), part.laws[k].contrast_variance(t.size)) for k, t in part.tables.items()} for part in parts
+    ]
+    found = joint_estimates(each, None)
     return {key: mean for key, (mean, _) in found.items()}, {key: spread for key, (_, spread) in found.items()}
 
 
-def _of_tables(part: Any) -> Estimates:
-    """Each table of a release, and the variance of its noise along any direction that sums to zero."""
-    cells = part.network.cells
-    return {k: (t.astype(float), part.laws[k].contrast_variance(cells(k))) for k, t in part.tables.items()}
-
-
-def averaged_estimate(estimates: Sequence[tuple[Reals, float]]) -> tuple[Reals, float]:
-    """The inverse-variance average of independent estimates of the same numbers, and its variance; exact ones win."""
-    if len(estimates) == 1:
-        return estimates[0]
-    weights = [1 / max(spread, 1e-300) for _, spread in estimates]
-    total = sum(weights)
-    mean = sum((weight / total * values for weight, (values, _) in zip(weights, estimates, strict=True)), np.zeros(()))
-    return np.asarray(mean), 0.0 if any(spread == 0 for _, spread in estimates) else 1 / total
-
-
 def joint_estimates(parts: Iterable[Estimates], n: int | None) -> dict[Family, tuple[Reals, float]]:
-    """The joint estimate of each residual block from releases of the same rows; a public n is exact."""
+    """The inverse-variance average of each residual block from releases of the same rows; exact ones win, as does n."""
     met: dict[Family, list[tuple[Reals, float]]] = {}
     for part in parts:
         for block, estimate in part.items():
             met.setdefault(block, []).append(estimate)
-    found = {block: averaged_estimate(mine) for block, mine in met.items()}
+    found: dict[Family, tuple[Reals, float]] = {}
+    for block, mine in met.items():
+        weights = [1 / max(spread, 1e-300) for _, spread in mine]
+        total = sum(weights)
+        mean = sum((weight / total * values for weight, (values, _) in zip(weights, mine, strict=True)), np.zeros(()))
+        exact = any(spread == 0 for _, spread in mine)
+        found[block] = mine[0] if len(mine) == 1 else (np.asarray(mean), 0.0 if exact else 1 / total)
     return found if n is None else found | {(): (np.array(float(n)), 0.0)}
 
 

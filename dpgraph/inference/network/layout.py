@@ -46,9 +46,7 @@ def kernel_layout(given: Evidence, concentration: Mapping[str, Reals]) -> Layout
 
 def flat_tables(network: Network, tables: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[Any]:
     """Tables with axes (variable, *parents) end to end, parents before children, row by row."""
-    return np.concatenate(
-        [tables[name].reshape(network.domain.sizes[name], -1).T.reshape(-1) for name in network.order]
-    )
+    return np.concatenate([tables[name].reshape(len(tables[name]), -1).T.reshape(-1) for name in network.order])
 
 
 def tables_from_flat(network: Network, flat: Reals) -> dict[str, Reals]:
@@ -98,5 +96,4 @@ def _padded(lines: list[list[int]]) -> Integers:
 
 
 def _starts(sizes: list[int]) -> list[int]:
-    """Where each part starts."""
     return list(accumulate(sizes, initial=0))[:-1]

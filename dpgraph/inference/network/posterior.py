@@ -78,7 +78,8 @@ def network_posterior(
     _warn_if_rows_are_noise(given)
     chosen, reason = _chosen(asked, noisy, given, draws, learned=hierarchy is not None)
     if isinstance(chosen, Records) and isinstance(asked, Automatic) and (prior is None or hierarchy is not None):
-        chosen = _unhurried(given, chosen, draws)
+        seconds = sum(seconds_of_records(one, chosen, draws) for one in given)
+        chosen = replace(chosen, thin=chosen.thin * int(np.clip(UNHURRIED / max(seconds, 1e-9), 1, MOST_SWEEPS)))
     if hierarchy is not None and not isinstance(chosen, Records):
         name = method_name(chosen, METHODS)
         raise InferenceError(f"prior must be a number for method {name!r}: a hierarchical one needs method 'records'")
@@ -88,7 +89,13 @@ def network_posterior(
             settings = {"rng": rng, "draws": draws, "progress": progress, "hierarchy": learned, **vars(chosen)}
             drawn = draw_by_records(given, concentration, **settings)
         case Normal(shrink=shrink):
-            _warn_if_rough(noisy, shrink=shrink)
+            if pooled and (rough := too_rough(noisy, shrink=shrink)):
+                warnings.warn(
+                    f"normal noise is too rough for {_named(rough)}: some cells of the pooled tables are within their "
+                    'noise, so intervals may be wrong; method="records" is exact. Privacy is not at stake',
+                    ApproximationWarning,
+                    stacklevel=4,  # past the dispatch and the verb
+                )
             with waiting("drawing", progress):
                 drawn = draw_by_normal(noisy, concentration, rng=rng, draws=draws, shrink=shrink)
         case _ if pooled:
@@ -161,7 +168,6 @@ def posterior_beyond_tables(
 
 
 def _parts(value: Any) -> tuple[Any, ...]:
-    """The single releases of a value."""
     return value.singles if isinstance(value, JointCounts) else (value,)
 
 
@@ -198,17 +204,6 @@ def _chosen(asked: Method, noisy: Any, given: tuple[Evidence, ...], draws: int, 
     return Normal(), f"{rows} would take {seconds:.0f} s"
 
 
-def _warn_if_rough(noisy: Any, *, shrink: bool) -> None:
-    """Warns of pooled releases with families that must not be drawn as normal and have no other draws."""
-    if isinstance(noisy, PooledCounts) and (rough := too_rough(noisy, shrink=shrink)):
-        warnings.warn(
-            f"normal noise is too rough for {_named(rough)}: some cells of the pooled tables are within their noise, "
-            'so intervals may be wrong; method="records" is exact. Privacy is not at stake',
-            ApproximationWarning,
-            stacklevel=5,  # past network_posterior, the dispatch and the verb
-        )
-
-
 def _warn_if_rows_are_noise(given: tuple[Evidence, ...]) -> None:
     """Warns where a private number of rows is within its noise, so that its flat prior decides."""
     for one in given:
@@ -239,14 +234,7 @@ def seconds_of_records(given: Evidence, records: Records, draws: int) -> float:
     return float(sweeps * rows * (levels * SECONDS_PER_LEVEL + coefficients * SECONDS_PER_COEFFICIENT))
 
 
-def _unhurried(given: tuple[Evidence, ...], records: Records, draws: int) -> Records:
-    """Chains with more sweeps for each draw where these take seconds."""
-    seconds = sum(seconds_of_records(one, records, draws) for one in given)
-    return replace(records, thin=records.thin * int(np.clip(UNHURRIED / max(seconds, 1e-9), 1, MOST_SWEEPS)))
-
-
 def _automatic(given: Evidence, records: Records, draws: int) -> tuple[Method, str]:
-    """The method for a release, and why."""
     rows, network = rows_estimate(given)[0], given.network
     seconds = seconds_of_records(given, records, draws)
     if seconds <= PATIENCE:

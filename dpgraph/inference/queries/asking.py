@@ -1,10 +1,17 @@
-"""P(target | evidence) in every draw of a posterior."""
+"""P(target | evidence) in every draw of a posterior, by elimination or by likelihood weighting.
+
+Likelihood weighting is for questions whose tables would be too large: samples with the evidence held fixed, weighted by
+its probability (Fung and Chang 1990; Shachter and Peot 1990). Every draw of the tables has samples of its own, so the
+spread over draws is that of the posterior and of the Monte Carlo error together.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -12,10 +19,10 @@ import numpy.typing as npt
 
 from dpgraph.inference.arguments import check_probability, check_whole_number
 from dpgraph.inference.queries.answer import Answer, weights_of_draws
-from dpgraph.inference.queries.contraction import MOST_CELLS, conditional
+from dpgraph.inference.queries.contraction import MOST_CELLS, ancestors, conditional
 from dpgraph.inference.queries.question import Evidence, check_targets, event_words, evidence_words, read_evidence
-from dpgraph.inference.queries.sampling import sampled
 from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
+from dpgraph.privacy.errors import ConvergenceWarning
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.frozen import FrozenMap
@@ -26,6 +33,10 @@ Method = Literal["auto", "sampling"]
 
 #: The largest joint table of targets that an answer lists; and the largest that is summed up for an event.
 MOST_ENTRIES, MOST_EVENT_CELLS = 1 << 20, 4096
+#: Samples of all draws together where no number is asked for; at least and at most as many for each draw.
+ALL_SAMPLES, LEAST_SAMPLES, MOST_SAMPLES = 1 << 20, 1000, 200_000
+#: Samples that are made at once, and the effective size below which the estimate is not trusted.
+BLOCK, LEAST_SIZE = 1 << 19, 100.0
 
 
 def query(
@@ -46,7 +57,7 @@ def query(
     evidence: draws under which the evidence is likely weigh more.
 
     ``do`` sets variables from outside (truncated factorisation, Pearl 2009, section 3.2): their own tables are dropped
-    and they no longer depend on their parents. That is what would happen only if the DAG is causal: an arc means a
+    and they no longer depend on their parents. The answer is true only if the DAG is causal: an arc means a
     direct cause, every common cause of two variables is a variable of the network, and the other tables stay as they
     are when one variable is set. No data shows that. A naive Bayes network's arcs are no causes, and are refused.
 
@@ -73,31 +84,30 @@ def query(
         InferenceError: If the model holds no network's probabilities, a table would be too large, or a setting is out
             of range.
 
-    >>> from dpgraph.structure.network import Network
-    >>> from dpgraph.structure.tables import Probabilities
-    >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
-    >>> model = Probabilities(network, {"rain": [0.8, 0.2], "wet": [[0.9, 0.1], [0.1, 0.9]]})
-    >>> query(model, "rain", {"wet": "yes"})
-    P(rain | wet=yes) = no 0.308, yes 0.692
-    >>> query(model, {"rain": "yes"}, do={"wet": "yes"})
-    P(rain=yes | do(wet=yes)) = 0.2
+    >>> import dpgraph as dg
+    >>> model = dg.load("example:asia")
+    >>> query(model, "smoke", {"bronc": "yes"})
+    P(smoke | bronc=yes) = yes 0.667, no 0.333
+    >>> query(model, {"smoke": "yes"}, do={"bronc": "yes"})
+    P(smoke=yes | do(bronc=yes)) = 0.5
     """
     check_probability("interval", interval)
     if method not in get_args(Method):
         raise InferenceError(f"method must be one of {', '.join(map(repr, get_args(Method)))}; got {method!r:.60}")
     if method == "sampling" and samples is not None:
         check_whole_number("samples", samples, 2)
-    tables = drawn_tables(model)
-    evidence = read_evidence(tables.network, given, do)
-    if do:
-        check_causes(tables)
-    targets, event = _targets(target), None
+    tables, evidence = asked_of(model, given, do)
+    names: Any = (target,) if isinstance(target, str) else target
+    several = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+    if not several and not isinstance(target, Mapping):
+        raise DomainError(f"target must be a variable, a list of variables, or an event; got {target!r:.60}")
+    targets, event = tuple(names), None
     if isinstance(target, Mapping):
         event = read_evidence(tables.network, target)
         if any(isinstance(value, Mapping) for value in target.values()):
             raise DomainError("an event names levels; weights are evidence, and belong in given")
     check_targets(tables.network, targets, evidence, given)
-    if event is None:
+    if not isinstance(target, Mapping):
         _check_entries(tables, targets)
         levels = itertools.product(*(tables.network.domain.levels(name) for name in targets))
         words, columns, labels = ", ".join(targets), targets, tuple(levels)
@@ -144,13 +154,16 @@ def check_possible(log_evidence: Reals) -> None:
     )
 
 
-def check_causes(tables: DrawnTables) -> None:
-    """Refuses an intervention on a network whose arcs are known to be no causes."""
-    if tables.arcs:
+def asked_of(model: Any, given: Mapping[str, Any] | None, do: Mapping[str, Any] | None) -> tuple[DrawnTables, Evidence]:
+    """The tables of a model and the evidence; an intervention is refused where arcs are known to be no causes."""
+    tables = drawn_tables(model)
+    evidence = read_evidence(tables.network, given, do)
+    if do and tables.arcs:
         raise InferenceError(
             f"do= needs a causal DAG, in which an arc is a direct cause and every common cause is a variable; the arcs "
             f"of {tables.arcs} are none. Ask with given=, or state a causal network and learn its tables"
         )
+    return tables, evidence
 
 
 def _check_entries(tables: DrawnTables, targets: Family) -> None:
@@ -160,16 +173,6 @@ def _check_entries(tables: DrawnTables, targets: Family) -> None:
             f"the joint of {len(targets)} variables has {entries:.3g} entries for each of {len(tables)} draws; ask for "
             "fewer variables, or for an event"
         )
-
-
-def _targets(target: Any) -> Family:
-    """The variables of a target: a name, several, or those of an event."""
-    names = (target,) if isinstance(target, str) else target
-    if not isinstance(target, Mapping) and not (
-        isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
-    ):
-        raise DomainError(f"target must be a variable, a list of variables, or an event; got {target!r:.60}")
-    return tuple(names)
 
 
 def _exact(tables: DrawnTables, targets: Family, evidence: Evidence, event: Evidence | None) -> tuple[Reals, Reals]:
@@ -202,3 +205,106 @@ def _inside(tables: DrawnTables, targets: Family, event: Evidence) -> npt.NDArra
             levels = np.array(event.weights[name]) > 0
         held = np.logical_and.outer(held, levels)
     return held.reshape(-1)
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """Estimates by likelihood weighting: P(targets | evidence), its Monte Carlo variance, both with axes (draw, entry).
+
+    Of each draw ``log_evidence`` is ln of the estimated P(evidence), and ``effective_sizes`` (sum w)^2 / sum w^2.
+    """
+
+    probabilities: Reals
+    log_evidence: Reals
+    variance: Reals
+    effective_sizes: Reals
+
+
+def sampled(
+    tables: DrawnTables,
+    targets: Family,
+    evidence: Evidence,
+    rng: np.random.Generator,
+    samples: int | None = None,
+    inside: npt.NDArray[np.bool_] | None = None,
+) -> Sampled:
+    """Estimates P(targets | evidence) in every draw, where the targets' joint table has few cells.
+
+    ``inside`` marks the cells of an event, whose probability alone is then estimated.
+    """
+    count = samples or min(MOST_SAMPLES, max(LEAST_SAMPLES, ALL_SAMPLES // len(tables)))
+    place = np.arange(math.prod(tables.network.shape(targets))) if inside is None else np.where(inside, 0, 1)
+    cells = int(place.max()) + 1 if inside is None else 2
+    found, variance = np.empty((len(tables), cells)), np.empty((len(tables), cells))
+    logs, sizes = np.empty(len(tables)), np.empty(len(tables))
+    some = max(1, BLOCK // count)
+    for start in range(0, len(tables), some):
+        draws = slice(start, start + some)
+        codes, weights = _weighted(tables, targets, evidence, draws, count, rng)
+        top = weights.max(axis=1)
+        impossible = int(np.isneginf(top).sum())
+        if impossible:
+            raise InferenceError(
+                f"none of {count} samples agrees with the evidence in {impossible} draws: its probability is 0 or too "
+                "small to sample; ask for more samples, give less evidence, or use method='auto'"
+            )
+        relative = np.exp(weights - top[:, None])
+        total = relative.sum(axis=1)
+        logs[draws] = top + np.log(total / count)
+        sizes[draws] = total**2 / (relative**2).sum(axis=1)
+        share = relative / total[:, None]
+        flat = place[codes] + cells * np.arange(len(codes))[:, None]
+        mine, squares = (
+            np.bincount(flat.ravel(), power.ravel(), cells * len(codes)).reshape(-1, cells)
+            for power in (share, share**2)
+        )
+        spread = squares * (1 - 2 * mine) + mine**2 * squares.sum(axis=1, keepdims=True)
+        found[draws], variance[draws] = mine, np.maximum(spread, 0)
+    if sizes.min() < LEAST_SIZE:
+        warnings.warn(
+            f"the effective number of samples is {sizes.min():.0f} of {count} in the worst draw; ask for more samples",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    kept = slice(None) if inside is None else slice(1)
+    return Sampled(found[:, kept], logs, variance[:, kept], sizes)
+
+
+def _weighted(
+    tables: DrawnTables, targets: Family, evidence: Evidence, draws: slice, count: int, rng: np.random.Generator
+) -> tuple[npt.NDArray[np.intp], Reals]:
+    """Cells of the targets' joint table, and log weights, both with axes (draw, sample)."""
+    network = tables.network
+    needed = ancestors(network, [*targets, *evidence.levels, *evidence.weights], evidence.do)
+    size = len(range(*draws.indices(len(tables))))
+    codes: dict[str, npt.NDArray[np.intp]] = {}
+    weights = np.zeros((size, count))
+    for name in (one for one in network.order if one in needed):
+        if name in evidence.do:
+            codes[name] = np.full((size, count), evidence.do[name], np.intp)
+            continue
+        table, place = tables.tables[name][draws], np.arange(size)[:, None]
+        parents = tuple(codes[parent] for parent in network.parents[name])
+        with np.errstate(divide="ignore"):
+            if name in evidence.levels:
+                level = evidence.levels[name]
+                codes[name] = np.full((size, count), level, np.intp)
+                weights += np.log(table[(place, level, *parents)])
+                continue
+            codes[name] = levels_drawn(table, place, parents, rng.random((size, count)))
+            if name in evidence.weights:
+                weights += np.log(np.array(evidence.weights[name]))[codes[name]]
+    cells = np.zeros((size, count), np.intp)
+    for name in targets:
+        cells = cells * network.domain.sizes[name] + codes[name]
+    return cells, weights
+
+
+def levels_drawn(
+    table: Reals, place: npt.NDArray[np.intp], parents: tuple[npt.NDArray[np.intp], ...], uniform: Reals
+) -> npt.NDArray[np.intp]:
+    """A level for each sample given its parents' levels, by its uniform number."""
+    code = np.zeros(uniform.shape, np.intp)
+    for threshold in np.moveaxis(np.cumsum(table, axis=1)[:, :-1], 1, 0):
+        code += uniform >= threshold[(place, *parents)]
+    return code

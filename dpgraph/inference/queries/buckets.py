@@ -5,7 +5,7 @@ Draws are the last axis of every table; each message is scaled so that its large
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +14,10 @@ import numpy.typing as npt
 
 from dpgraph.inference.arguments import check_whole_number, generator
 from dpgraph.inference.queries.answer import weights_of_draws
-from dpgraph.inference.queries.asking import check_causes, check_possible
+from dpgraph.inference.queries.asking import asked_of, check_possible, levels_drawn
 from dpgraph.inference.queries.contraction import MOST_CELLS, ancestors, conditional
-from dpgraph.inference.queries.question import Evidence, evidence_words, read_evidence
-from dpgraph.inference.queries.sampling import levels_drawn
-from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
+from dpgraph.inference.queries.question import Evidence, evidence_words
+from dpgraph.inference.queries.tables import DrawnTables
 from dpgraph.privacy.display import escaped
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.domain import Level
@@ -86,27 +85,24 @@ def most_probable(
         DomainError: As for ``query``.
         InferenceError: If a table would be too large.
 
-    >>> from dpgraph.structure.network import Network
-    >>> from dpgraph.structure.tables import Probabilities
-    >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
-    >>> model = Probabilities(network, {"rain": [0.8, 0.2], "wet": [[0.9, 0.1], [0.1, 0.9]]})
-    >>> most_probable(model, {"wet": "yes"})
-    Explanation(rain=yes | wet=yes; probability 0.692, 100% of draws agree)
+    >>> import dpgraph as dg
+    >>> model = dg.load("example:asia")
+    >>> most_probable(model, {"dysp": "yes"}).levels["bronc"]
+    'yes'
     """
-    tables = drawn_tables(model)
-    if do:
-        check_causes(tables)
-    network, evidence = tables.network, read_evidence(tables.network, given, do)
+    tables, evidence = asked_of(model, given, do)
+    network = tables.network
     mean = tables.centre or tables.mean
     base = conditional(mean, (), evidence).log_evidence[0]
     check_possible(base)
     buckets, log = eliminated(mean, network.order, evidence, slice(None), maximum=True)
-    best = most_probable_codes(buckets, 1)
+    best = back_through(buckets, np.arange(1), lambda weights: weights.argmax(axis=0))
     agree = {name: np.zeros(len(tables), bool) for name in best}
     for start in range(0, len(tables), BLOCK):
         some = slice(start, min(start + BLOCK, len(tables)))
         mine, _ = eliminated(tables, network.order, evidence, some, maximum=True)
-        for name, codes in most_probable_codes(mine, some.stop - start).items():
+        place = np.arange(some.stop - start)
+        for name, codes in back_through(mine, place, lambda weights: weights.argmax(axis=0)).items():
             agree[name][some] = codes == best[name][0]
     names = [name for name in network.domain.names if name in best]
     together = np.logical_and.reduce([agree[name] for name in names]) if names else np.ones(len(tables), bool)
@@ -147,23 +143,18 @@ def sample_given(
         InferenceError: If n is not a whole number, at least 0, rng is neither a generator nor a seed, or a table would
             be too large.
 
-    >>> from dpgraph.structure.network import Network
-    >>> from dpgraph.structure.tables import Probabilities
-    >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
-    >>> model = Probabilities(network, {"rain": [0.8, 0.2], "wet": [[0.9, 0.1], [0.1, 0.9]]})
-    >>> rows = sample_given(model, 1000, np.random.default_rng(0), {"wet": "yes"})
-    >>> float((rows["rain"] == "yes").mean().round(1)), set(rows["wet"])
-    (0.7, {'yes'})
+    >>> import dpgraph as dg
+    >>> model = dg.load("example:asia")
+    >>> rows = sample_given(model, 1000, 0, {"dysp": "yes"})
+    >>> float((rows["bronc"] == "yes").mean().round(1)), set(rows["dysp"])
+    (0.8, {'yes'})
     """
     import pandas as pd
 
     check_whole_number("n", n, 0)
     source = generator(rng)
-    tables = drawn_tables(model)
-    if do:
-        check_causes(tables)
-    tables = tables.centre or tables
-    network, evidence = tables.network, read_evidence(tables.network, given, do)
+    tables, evidence = asked_of(model, given, do)
+    tables, network = tables.centre or tables, tables.network
     log = conditional(tables, (), evidence).log_evidence[0]
     if np.isneginf(log).all():
         check_possible(log)
@@ -192,7 +183,12 @@ def _rows(
     above = ancestors(network, [*evidence.levels, *evidence.weights], evidence.do)
     buckets, _ = eliminated(tables, [name for name in network.order if name in above], evidence, draws, maximum=False)
     found = {name: np.full(len(place), code) for name, code in {**evidence.levels, **evidence.do}.items()}
-    found |= codes_drawn(buckets, place, rng)
+
+    def drawn(weights: Reals) -> Codes:
+        below = np.cumsum(weights, axis=0)
+        return (rng.random(len(place)) * below[-1] >= below[:-1]).sum(axis=0)
+
+    found |= back_through(buckets, place, drawn)
     for name in (one for one in network.order if one not in found):
         parents = tuple(found[parent] for parent in network.parents[name])
         found[name] = levels_drawn(tables.tables[name][draws], place, parents, rng.random(len(place)))
@@ -259,22 +255,9 @@ def _product(name: str, factors: Sequence[tuple[Family, Reals]], sizes: Mapping[
     return scope, product
 
 
-def most_probable_codes(buckets: Sequence[Bucket], draws: int) -> dict[str, Codes]:
-    """The levels that maximise the product, for each draw; the first of several that do."""
-    found: dict[str, Codes] = {}
-    place = np.arange(draws)
-    for bucket in reversed(buckets):
-        column = bucket.table[(slice(None), *(found[name] for name in bucket.others), place)]
-        found[bucket.variable] = column.argmax(axis=0)
-    return found
-
-
-def codes_drawn(buckets: Sequence[Bucket], draw: Codes, rng: np.random.Generator) -> dict[str, Codes]:
-    """Levels of rows drawn from the product of sums; ``draw`` is the position of each row's draw on the last axis."""
+def back_through(buckets: Sequence[Bucket], draw: Codes, chosen: Callable[[Reals], Codes]) -> dict[str, Codes]:
+    """Levels of rows, variable by variable, chosen by their weights, axes (level, row); ``draw`` is each row's draw."""
     found: dict[str, Codes] = {}
     for bucket in reversed(buckets):
-        weights = bucket.table[(slice(None), *(found[name] for name in bucket.others), draw)]
-        thresholds = np.cumsum(weights, axis=0)
-        uniform = rng.random(len(draw)) * thresholds[-1]
-        found[bucket.variable] = (uniform >= thresholds[:-1]).sum(axis=0)
+        found[bucket.variable] = chosen(bucket.table[(slice(None), *(found[name] for name in bucket.others), draw)])
     return found

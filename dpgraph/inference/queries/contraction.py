@@ -146,7 +146,6 @@ class _Same:
 
 @lru_cache(maxsize=PLANS)
 def _plan(same: _Same, targets: Family, pattern: Any, batched: bool, many: bool) -> tuple[Contraction, ...]:
-    """How the parts of a question are summed."""
     network, (levels, weighted, do) = same.network, pattern
     blank = Evidence(dict.fromkeys(levels, 0), dict.fromkeys(dict(weighted), ()), dict.fromkeys(do, 0))  # type: ignore[arg-type]
     sizes = {**network.domain.sizes, **dict(weighted)}
@@ -167,7 +166,6 @@ def _contraction(
     weighted: Family,
     many: bool,
 ) -> Contraction:
-    """The plan of one part."""
     axes: list[tuple[Family, int]] = []
     inputs: list[tuple[Index, ...]] = []
     for name in part.families:
@@ -387,7 +385,10 @@ def parts_of(network: Network, targets: Family, evidence: Evidence) -> tuple[Par
     groups: dict[str | tuple[str], list[str]] = {}
     for table, names in free.items():
         groups.setdefault(root(names[0]) if names else (table,), []).append(table)
-    parts = [_part(mine, free, targets) for mine in groups.values()]
+    parts: list[Part] = []
+    for mine in groups.values():
+        unobserved = tuple(dict.fromkeys(name for table in mine for name in free[table]))
+        parts.append(Part(tuple(mine), unobserved, tuple(name for name in targets if name in unobserved)))
     return tuple(sorted(parts, key=lambda part: not part.targets))
 
 
@@ -402,8 +403,3 @@ def ancestors(network: Network, names: Iterable[str], cut: Iterable[str] = ()) -
             found.add(name)
             waiting += () if name in without else network.parents[name]
     return frozenset(found)
-
-
-def _part(tables: list[str], free: dict[str, list[str]], targets: Family) -> Part:
-    names = dict.fromkeys(name for table in tables for name in free[table])
-    return Part(tuple(tables), tuple(names), tuple(name for name in targets if name in names))

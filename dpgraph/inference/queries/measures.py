@@ -52,7 +52,7 @@ def contrast(
         target: As for ``query``: a variable, several, or an event.
         first: Evidence, as ``given`` of ``query``, or an intervention.
         second: The evidence to compare with, in the denominator of ratios.
-        by: ``"do"`` if ``first`` and ``second`` are interventions; what a DAG must mean then is in ``query``.
+        by: ``"do"`` if ``first`` and ``second`` are interventions; ``query`` says when a DAG is causal.
         given: Further evidence of both.
         do: Further interventions of both.
         interval: The probability of the intervals.
@@ -66,12 +66,10 @@ def contrast(
         InferenceError: If ``by`` is neither, or as for ``query``.
         DomainError: As for ``query``; where ``first`` or ``second`` repeats what both are given.
 
-    >>> from dpgraph.structure.network import Network
-    >>> from dpgraph.structure.tables import Probabilities
-    >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
-    >>> model = Probabilities(network, {"rain": [0.8, 0.2], "wet": [[0.9, 0.1], [0.1, 0.9]]})
-    >>> contrast(model, {"wet": "yes"}, {"rain": "yes"}, {"rain": "no"})
-    P(wet=yes): rain=yes against rain=no = difference 0.8, ratio 9, odds ratio 81
+    >>> import dpgraph as dg
+    >>> model = dg.load("example:asia")
+    >>> contrast(model, {"lung": "yes"}, {"smoke": "yes"}, {"smoke": "no"})
+    P(lung=yes): smoke=yes against smoke=no = difference 0.09, ratio 10, odds ratio 11
     """
     if by not in ("given", "do"):
         raise InferenceError(f"by must be 'given' or 'do'; got {by!r:.60}")
@@ -123,8 +121,8 @@ def expectation(
     """The mean and the standard deviation of a variable given evidence, and its quantiles, draw by draw.
 
     A bin's rows are taken as spread evenly over it: its mean is the midpoint, and quantiles are interpolated within it.
-    What lies outside the outer edges was counted in the end bins, so it is taken as inside them. A level ``"missing"``
-    of bins is left out: the numbers are those given that a value is there.
+    Values outside the outer edges were counted in the end bins, and are taken as inside them. A level ``"missing"`` of
+    bins is left out: the numbers are given that there is a value.
 
     Args:
         model: As for ``query``.
@@ -194,7 +192,7 @@ def _scale(domain: Domain, name: str, values: Mapping[Any, float] | None) -> _Sc
         return _Scale(np.arange(len(edges) - 1), edges[:-1], edges[1:])
     if variable.kind == "text":
         raise InferenceError(
-            f"the levels of {name!r} are no numbers; say what each stands for with values={{level: number}}"
+            f"the levels of {name!r} are no numbers; give the number of each with values={{level: number}}"
         )
     points = np.array([float(level) for level in variable.levels])
     order = np.argsort(points)
@@ -225,11 +223,9 @@ def entropy(
     Raises:
         DomainError, InferenceError: As for ``query``.
 
-    >>> from dpgraph.structure.network import Network
-    >>> from dpgraph.structure.tables import Probabilities
-    >>> coin = Probabilities(Network.of({"coin": ["h", "t"]}, {}), {"coin": [0.5, 0.5]})
-    >>> entropy(coin, "coin")
-    H(coin) = 0.693
+    >>> import dpgraph as dg
+    >>> entropy(dg.load("example:asia"), "smoke")
+    H(smoke) = 0.693
     """
     names, tables = _several(variables), drawn_tables(model)
     joint = _joint(tables, names, given, interval)
@@ -259,12 +255,9 @@ def mutual_information(
     Raises:
         DomainError, InferenceError: As for ``query``.
 
-    >>> from dpgraph.structure.network import Network
-    >>> from dpgraph.structure.tables import Probabilities
-    >>> network = Network.of({"a": [0, 1], "b": [0, 1]}, {"b": ["a"]})
-    >>> copies = Probabilities(network, {"a": [0.5, 0.5], "b": [[1.0, 0.0], [0.0, 1.0]]})
-    >>> mutual_information(copies, "a", "b")
-    I(a; b) = 0.693
+    >>> import dpgraph as dg
+    >>> mutual_information(dg.load("example:asia"), "smoke", "bronc")
+    I(smoke; bronc) = 0.0462
     """
     one, other, tables = _several(first), _several(second), drawn_tables(model)
     joint = _joint(tables, (*one, *other), given, interval)

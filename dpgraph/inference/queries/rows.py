@@ -56,12 +56,10 @@ def query_rows(model: Any, target: str | Sequence[str], rows: Any, *, interval: 
             probability 0 in a draw.
         InferenceError: As for ``query``.
 
-    >>> from dpgraph.structure.network import Network
-    >>> from dpgraph.structure.tables import Probabilities
-    >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
-    >>> model = Probabilities(network, {"rain": [0.8, 0.2], "wet": [[0.9, 0.1], [0.1, 0.9]]})
-    >>> query_rows(model, "rain", {"wet": ["yes", None]})["mean"].round(3).values.tolist()
-    [[0.308, 0.692], [0.8, 0.2]]
+    >>> import dpgraph as dg
+    >>> model = dg.load("example:asia")
+    >>> query_rows(model, "lung", {"smoke": ["yes", None]})["mean"].round(3).values.tolist()
+    [[0.1, 0.9], [0.055, 0.945]]
     """
     import pandas as pd
 
@@ -210,7 +208,6 @@ def _cells(column: Any) -> list[Any]:
 
 
 def _codes(name: str, variable: Variable, column: Any) -> npt.NDArray[np.int64]:
-    """The positions of one column's values."""
     import pandas as pd
 
     problem = f"column {name!r} holds what is no level; declared: {show_levels(variable.levels)}"

@@ -8,14 +8,13 @@ from math import prod, sqrt
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from dpgraph.privacy.arrays import Reals
 from dpgraph.structure.basis import coefficient_blocks, error_weights, ordered, subsets
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.merging import measured_families, weights
 from dpgraph.structure.network import Family, Network
 
-Reals = npt.NDArray[np.float64]
 Tables = Literal["merged", "maximal", "families"]
 Allocation = Literal["optimal", "uniform"]
 
@@ -130,12 +129,6 @@ def residual_design(network: Network, rho: Fraction | float) -> ResidualDesign:
 
     Margins that say shares have the cells of each table count by these. A set of variables of one level each carries
     nothing but the total, and its own residual is empty.
-
-    >>> from dpgraph.structure.network import Network
-    >>> coins = Network.of({"a": [0, 1], "b": [0, 1]}, {"b": ["a"]})
-    >>> design = residual_design(coins, rho=0.5)
-    >>> len(design.variances)
-    4
     """
     sizes = network.domain.sizes
     counted = network.shares if isinstance(network, Margins) else ()

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from dpgraph.mechanisms.additive.blocks import BlockPlan, laplace_blocks, noisy_coefficients, weighted_blocks
 from dpgraph.mechanisms.additive.sensitivity import (
@@ -22,8 +25,8 @@ from dpgraph.mechanisms.additive.sensitivity import (
     sum_movement,
     whose_blocks,
 )
-from dpgraph.mechanisms.description_checks import check_network
-from dpgraph.mechanisms.reproduction import register_mechanism
+from dpgraph.mechanisms.reproduction import check_network, register_mechanism
+from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.errors import UnprovedGuaranteeWarning as UnprovedGuaranteeWarning
 from dpgraph.privacy.noise import Noise, calibrated_scale
@@ -38,21 +41,13 @@ from dpgraph.privacy.records import (
     ReleaseError,
     exact,
 )
-from dpgraph.structure.basis import cell_variance, coefficient_blocks, contrast_blocks
+from dpgraph.structure.basis import cell_variance, coefficient_blocks, contrast_blocks, fixed_point, table_of
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import MOST_RECORDS, NoisyCoefficients, residual_variance
 
 if TYPE_CHECKING:
     from dpgraph.statistics.counts import Counts
-
-
-from collections.abc import Iterator, Mapping
-
-import numpy as np
-import numpy.typing as npt
-
-from dpgraph.structure.basis import fixed_point, table_of
 
 Sensitivity = Literal["exact", "paper"]
 Basis = Literal["auto", "walsh", "residual"]
@@ -66,7 +61,7 @@ class FourierMechanism:
 
     * Walsh sums (variables of two levels), add/remove: every sum w_A moves by exactly r, so |N_I| r in all; the scale
       is |N_I| r / epsilon, and the number of rows w_() is noised like the rest.
-    * Walsh sums, replace: n is public and never noised, and what is noised are the parity counts m_A = (n - w_A) / 2,
+    * Walsh sums, replace: n is public and never noised; noise goes on the parity counts m_A = (n - w_A) / 2,
       of which at most M r change (``parity_sensitivity``); the scale is M r / epsilon on m_A.
     * ``sensitivity="paper"``: scale 2 |N_I| r / epsilon on all |N_I| Walsh sums under replace, w_() included
       (Corollary 2 as printed). Under add/remove the same argument gives |N_I| r / epsilon, which is exact there.
@@ -284,9 +279,6 @@ def _replanned(event: Event, unit: PrivacyUnit, network: Any) -> Event:
 
 
 register_mechanism("FourierMechanism", _replanned)
-
-
-Reals = npt.NDArray[np.float64]
 
 #: Simulations of small networks; of large ones as many as ``BUDGET`` cells allow, at least ``FEWEST``.
 SIMULATIONS, FEWEST, BUDGET = 20_000, 1_000, 40_000_000

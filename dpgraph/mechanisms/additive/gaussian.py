@@ -65,7 +65,7 @@ class GaussianMechanism:
     Args:
         epsilon: The claim at ``delta``; the largest rho (to ten digits) that gives it is used. Leave it out with rho.
         delta: Above 0 and below 1; choose it far below one over the number of persons.
-        rho: The zero-concentrated budget, instead of epsilon, which then is what the conversion gives. Both may be
+        rho: The zero-concentrated budget, instead of epsilon, which then follows by conversion. Both may be
             given if rho is small enough for the claim.
         tables: ``"maximal"`` (default), ``"families"`` or ``"merged"``; see ``measured_tables``.
         allocation: ``"optimal"`` (default) or ``"uniform"``; see ``shares``.

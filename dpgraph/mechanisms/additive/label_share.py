@@ -28,12 +28,6 @@ def label_first(network: Network, target: str, epsilon: Number, unit: PrivacyUni
     frequency, summed; at even frequencies K^2 / 2 times it for K labels. Tables and label are averaged by precision.
     Where n is private, or above ``MOST_ROWS``, the tables get all: there a label measured by itself made predictions
     worse on real rows (docs/posteriors.md).
-
-    >>> from dpgraph.structure.domain import Domain
-    >>> domain = Domain.of({name: [0, 1, 2] for name in "yabcdefgh"})
-    >>> network = Network.of(domain, {name: ["y"] for name in "abcdefgh"})
-    >>> [str(label_first(network, "y", "0.1", PrivacyUnit(), n).margins.get("y", 0)) for n in (100, 1_000, 10_000)]
-    ['19/20', '4/5', '0']
     """
     plain = LaplaceMechanism(epsilon)
     tables = laplace_measurements(network, plain, unit)

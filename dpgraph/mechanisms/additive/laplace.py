@@ -160,10 +160,8 @@ def _margin_tables(network: Network, tables: tuple[Family, ...], mechanism: Lapl
 
 def _spread(cells: int, sensitivity: int, sum_zero: bool) -> float:
     """The variance of the noise along directions that sum to zero, at epsilon 1e-3, in units of its square."""
-    scale = 1e3 * max(1, sensitivity)
-    if not sum_zero or cells == 1:
-        return DiscreteLaplace(scale).variance(cells) / 1e6
-    return SumZeroLaplace(scale).variance(cells) * cells / (cells - 1) / 1e6
+    law = SumZeroLaplace if sum_zero and cells > 1 else DiscreteLaplace
+    return law(1e3 * max(1, sensitivity)).contrast_variance(cells) / 1e6
 
 
 def _rho(measured: tuple[Measurement, ...]) -> Fraction | None:

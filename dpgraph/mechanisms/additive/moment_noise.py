@@ -103,7 +103,7 @@ def _blocks(description: Description, unit: PrivacyUnit) -> tuple[Block, ...]:
     """The blocks of a description whose noisy integers mean something."""
     if not callable(getattr(description, "blocks", None)) or not is_readable(description):
         raise ReleaseError(
-            f"{type(description).__name__} does not say what noisy integers of it stand for: give it a method noisy"
+            f"noisy integers of a {type(description).__name__} have no meaning that is known: give it a method noisy"
         )
     return description.blocks(unit)
 
@@ -146,10 +146,6 @@ def advised_weight(design: LinearDesign, epsilon: Fraction, unit: PrivacyUnit, n
 
     With weight w the noise on the sum has deviation sqrt(2) (S + 2 (w - c)) / (w epsilon), with S the movement of all
     sums at the weight c they have anyway. No weight is so large that its noise would be refused where c's is not.
-
-    >>> design = LinearDesign({f"x{i}": (-1, 1) for i in range(7)}, "y", (-1, 1))
-    >>> [advised_weight(design, Fraction(1, 10), PrivacyUnit(), n) for n in (1_000, 10_000, 100_000)]
-    [256, 5, 2]
     """
     if n is None:
         return max(design.copies, WITHOUT_N)

@@ -24,8 +24,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpgraph.privacy.arrays import Integers
 from dpgraph.privacy.claims import exceeds, total_up
 from dpgraph.privacy.descriptions import partition_movement
 from dpgraph.privacy.noise import MIN_SCALE
@@ -45,8 +45,6 @@ from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import MAX_FAMILY_CELLS, Family, Network
 
-Integers = npt.NDArray[np.int64]
-
 #: The fixed-point resolution of the residual basis: multipliers err by half of one part in this, before contrasts.
 GRID = 1 << 16
 
@@ -60,19 +58,9 @@ MAX_BLOCK_WORK, MAX_PAIRS = 1 << 26, 1 << 23
 ROUNDING = Fraction(1, 2**40)
 
 
-def table_sensitivity(network: Network, table: Family, unit: PrivacyUnit) -> int:
-    """The L1 sensitivity of one table's counts.
-
-    >>> network = Network.of({"rain": ["no", "yes"]}, {})
-    >>> table_sensitivity(network, ("rain",), PrivacyUnit("replace"))
-    2
-    """
-    return table_movement(network, table, unit).l1
-
-
 def l1_sensitivity(network: Network, tables: Iterable[Family], unit: PrivacyUnit) -> int:
     """The joint L1 sensitivity of several tables: exact, because one pair of rows attains every table's at once."""
-    return sum(table_sensitivity(network, table, unit) for table in tables)
+    return sum(table_movement(network, table, unit).l1 for table in tables)
 
 
 @dataclass(frozen=True)
@@ -97,10 +85,6 @@ def parity_sensitivity(network: Network, limit: int = MAX_ELIMINATION_CELLS) -> 
     bound, by mini-buckets, and says so: at the default limit from width 21 on.
 
     Zhang et al. 2016, Corollary 2, uses |N_I|, the size of the closure, instead: valid, up to twice as large.
-
-    >>> clique = Network.of({name: [0, 1] for name in "abc"}, {"b": ["a"], "c": ["a", "b"]})
-    >>> parity_sensitivity(clique)
-    ParitySensitivity(value=4, exact=True, width=2)
     """
     order, width = elimination_order(network)
     blocks = [block for block in coefficient_blocks(network) if block]
@@ -216,24 +200,10 @@ def _odd(size: int) -> Integers:
     return parity
 
 
-def table_l2_squared(network: Network, table: Family, unit: PrivacyUnit) -> int:
-    """The squared L2 sensitivity of one table's counts.
-
-    >>> network = Network.of({"rain": ["no", "yes"]}, {})
-    >>> table_l2_squared(network, ("rain",), PrivacyUnit("replace", rows_per_person=3))
-    18
-    """
-    return table_movement(network, table, unit).l2_squared
-
-
 def table_movement(network: Network, table: Family, unit: PrivacyUnit) -> Movement:
     """How far one person moves a table of counts: one row moves one cell by one, or two cells where it is replaced.
 
     Several rows of a person may be alike and move a cell by as many. Under replace the total is n.
-
-    >>> network = Network.of({"rain": ["no", "yes"]}, {})
-    >>> table_movement(network, ("rain",), PrivacyUnit("replace"))
-    Movement(l1=2, l2_squared=2, moved_cells=2, fixed_total=True)
     """
     return partition_movement(network.cells(table), unit)
 
@@ -244,23 +214,14 @@ def sum_movement(moved: int, rows_per_person: int) -> Movement:
     return Movement(l1, l1**2, l1 if l1 <= 1 else None)
 
 
-def block_movement(network: Network, block: Family, grid: int, unit: PrivacyUnit) -> Movement:
-    """How far one person moves one block of fixed-point contrasts.
-
-    Under replace the squared L2 distance of two rows is bounded by (2 max ||row||_2)^2 and by the square of their L1.
-    """
-    l1 = block_sensitivity(network, block, grid, unit)
-    square = block_l2_squared(network, block, grid, unit)
-    if unit.n_is_public:
-        square = min(4 * square, l1**2)
-    return Movement(l1, square, l1 if l1 <= 1 else None)
-
-
 @lru_cache(maxsize=16)
 def block_movements(
     network: Network, blocks: tuple[Family, ...], grid: int, unit: PrivacyUnit
 ) -> FrozenMap[Family, Movement]:
-    """``block_movement`` of each block; blocks of one shape move alike."""
+    """How far one person moves each block of fixed-point contrasts; blocks of one shape move alike.
+
+    Under replace the squared L2 distance of two rows is bounded by (2 max ||row||_2)^2 and by the square of their L1.
+    """
     for size in {size for block in blocks for size in network.shape(block)}:
         check_levels(size)
     if (size := sum(math.prod(block_shape(network, block)) for block in blocks)) > MAX_FAMILY_CELLS:
@@ -269,13 +230,16 @@ def block_movements(
     for block in blocks:
         shape = network.shape(block)
         if shape not in found:
-            found[shape] = block_movement(network, block, grid, unit)
+            l1 = block_sensitivity(network, block, grid, unit)
+            square = block_l2_squared(network, block, grid, unit)
+            square = min(4 * square, l1**2) if unit.n_is_public else square
+            found[shape] = Movement(l1, square, l1 if l1 <= 1 else None)
     return FrozenMap((block, found[network.shape(block)]) for block in blocks)
 
 
 def l2_squared(network: Network, tables: Iterable[Family], unit: PrivacyUnit) -> int:
     """The joint squared L2 sensitivity of several tables: exact, because one pair attains every table's at once."""
-    return sum(table_l2_squared(network, table, unit) for table in tables)
+    return sum(table_movement(network, table, unit).l2_squared for table in tables)
 
 
 def check_laws(event: Event, laws: Any) -> None:

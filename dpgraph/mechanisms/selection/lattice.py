@@ -70,11 +70,7 @@ MAX_CANDIDATES = 20_000
 
 @dataclass(frozen=True)
 class Lattice:
-    """The grid of a row with some number of levels.
-
-    >>> Lattice(levels=2, steps=4, floor=0.1).probabilities.round(3).tolist()
-    [0.1, 0.3, 0.5, 0.7, 0.9]
-    """
+    """The grid of a row with some number of levels."""
 
     levels: int
     steps: int

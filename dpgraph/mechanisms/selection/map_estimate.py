@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from dpgraph.mechanisms.description_checks import check_graph, check_network
-from dpgraph.mechanisms.reproduction import register_selection, selection_event
+from dpgraph.mechanisms.reproduction import check_graph, check_network, register_selection, selection_event
 from dpgraph.mechanisms.selection.lattice import (
     UNIT,
     Law,

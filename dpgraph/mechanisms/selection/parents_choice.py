@@ -16,7 +16,6 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from dpgraph.mechanisms.description_checks import check_any_tables, check_margins, check_one_ways
 from dpgraph.mechanisms.reproduction import register_selection
 from dpgraph.privacy.arrays import Integers
 from dpgraph.privacy.checks import check_whole, is_number
@@ -37,9 +36,6 @@ def half_fixed_score(table: Integers, weights: Integers) -> int:
     """The L1 distance of a child's table, axes (child, *parents), from its margin's share of the parents' table.
 
     In parts of ``PARTS``: twice the score in rows.
-
-    >>> half_fixed_score(np.array([[3, 0], [0, 3]]), np.array([PARTS // 2, PARTS // 2])) / (2 * PARTS)
-    3.0
     """
     flat = table.reshape(len(table), -1)
     return int(np.abs(flat * PARTS - weights[:, None] * flat.sum(axis=0)).sum())
@@ -111,12 +107,6 @@ class ParentsChoice:
     margin times the exact table of the parents, less half the expected noise of the table. A row of level x moves it by
     at most 1 - p_x, p the public margin, by twice that where it is replaced; "stop" is 0 (proofs.md P114). PrivBayes's
     score has the exact margin for the public one, and moves further.
-
-    >>> from dpgraph.structure.domain import Domain
-    >>> margins = OneWays.of({"a": [1, 1], "b": [1, 1], "c": [1, 1]}, 100)
-    >>> event = ParentsChoice(1, margins).event(AnyTables(Domain.of({n: [0, 1] for n in "abc"})), PrivacyUnit())
-    >>> event.selections
-    (Selection(law='softmax', epsilon=Fraction(1, 2), draws=2),)
     """
 
     epsilon: Number
@@ -129,7 +119,8 @@ class ParentsChoice:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", exact(self.epsilon))
-        check_one_ways(self.margins)
+        if not isinstance(self.margins, OneWays):
+            raise ReleaseError(f"public margins are OneWays; got {type(self.margins).__name__}")
         check_noise(self.noise)
         check_whole("max_parents", self.max_parents, most=20)
         check_whole("max_cells", self.max_cells, most=MOST_CELLS)
@@ -140,8 +131,13 @@ class ParentsChoice:
 
     def event(self, description: AnyTables, unit: PrivacyUnit) -> Event:
         """The event of a release: d - 1 selections that share epsilon."""
-        check_any_tables(description, self)
-        check_margins(description, self.margins)
+        if not isinstance(description, AnyTables):
+            raise ReleaseError("ParentsChoice chooses among the tables of a domain (any_tables)")
+        sizes = description.domain.sizes
+        if len(sizes) < 2:
+            raise ReleaseError("a choice of arcs needs at least two variables")
+        if {name: len(shares) for name, shares in self.margins.weights.items()} != dict(sizes):
+            raise ReleaseError("the public margins are not those of the domain's variables")
         if unknown := sorted(
             {n for arc in self.forbidden | self.required for n in arc} - set(description.domain.names)
         ):

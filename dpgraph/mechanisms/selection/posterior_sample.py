@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpgraph.mechanisms.description_checks import check_graph, check_network
-from dpgraph.mechanisms.reproduction import register_selection, selection_event
+from dpgraph.mechanisms.reproduction import check_graph, check_network, register_selection, selection_event
 from dpgraph.mechanisms.selection.lattice import (
     DEFAULT_GRID,
     UNIT,
@@ -54,8 +53,8 @@ class PosteriorSample:
     Sensitivity: ln p(row | theta) ranges over an interval of length L = sum over the variables of
     ln((1 - (K - 1) floor) / floor) as theta varies (Zhang et al. 2016, Lemma 2). The log density of theta moves
     between neighbours by the difference of two such terms under replace and by one under add/remove, up to a
-    constant, so a draw is epsilon-DP at T = 2 L / epsilon and T = L / epsilon (proofs.md P38; the range, not the
-    largest absolute value, is what counts). A person with r rows makes T r times larger, and k draws share epsilon, so
+    constant, so a draw is epsilon-DP at T = 2 L / epsilon and T = L / epsilon (proofs.md P38; the range counts,
+    not the largest absolute value). A person with r rows makes T r times larger, and k draws share epsilon, so
     each is drawn at k times the temperature. The prior depends on no row, and is not tempered.
 
     By default theta lives on a public finite grid and is chosen exactly, by OpenDP for two levels and by

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpgraph.mechanisms.description_checks import check_network
-from dpgraph.mechanisms.reproduction import register_selection, selection_event
+from dpgraph.mechanisms.reproduction import check_network, register_selection, selection_event
 from dpgraph.mechanisms.selection.lattice import check_grid
 from dpgraph.privacy.noise import Noise, selection_scale
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, exact

@@ -190,10 +190,11 @@ def test_a_family_of_ones_own_agrees_with_the_built_in():
 
 def test_draws_are_a_frozen_value():
     release = exponential_release()
-    settings = {"method": "gibbs", "draws": 400}
+    settings = {"method": "gibbs", "draws": 410}  # sixteen chains have six more
     drawn = solved(release, E.Exponential().prior(8, 2), rng=np.random.default_rng(6), **settings)
     assert isinstance(drawn, ParameterDraws)
-    assert len(drawn) == 400
+    assert len(drawn) == len(list(drawn)) == len(drawn.flat("rate")) == drawn.diagnostics["draws"] == 410
+    assert drawn.mean()["rate"] == drawn.parameters["rate"][:410].mean()
     low, high = drawn.interval(0.9)["rate"]
     assert low < drawn.mean()["rate"] < high
     assert drawn.provenance == release.provenance

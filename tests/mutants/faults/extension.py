@@ -50,7 +50,7 @@ MUTANTS = (
     ),
     Mutant(
         "a mechanism for networks run on any description",
-        "mechanisms/description_checks.py",
+        "mechanisms/reproduction.py",
         "    if not isinstance(description, Network):\n",
         "    if False:\n",
         (f"{EXTENSION}::test_what_cannot_measure_it_refuses_it_uncharged",),

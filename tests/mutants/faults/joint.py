@@ -21,15 +21,15 @@ MUTANTS = (
     Mutant(
         "releases averaged by their variances",
         "inference/network/joint_releases.py",
-        "weights = [1 / max(spread, 1e-300) for _, spread in estimates]",
-        "weights = [max(spread, 1e-300) for _, spread in estimates]",
+        "weights = [1 / max(spread, 1e-300) for _, spread in mine]",
+        "weights = [max(spread, 1e-300) for _, spread in mine]",
         (f"{SEVERAL}::test_consistent_tables_are_least_squares_over_all_releases",),
     ),
     Mutant(
         "the average of two releases with the variance of a plain mean",
         "inference/network/joint_releases.py",
         "else 1 / total",
-        "else sum(spread for _, spread in estimates) / len(estimates) ** 2",
+        "else sum(spread for _, spread in mine) / len(mine) ** 2",
         (f"{SEVERAL}::test_two_gaussian_releases_are_as_one_with_the_precision_weighted_mean",),
     ),
     Mutant(
@@ -56,8 +56,8 @@ MUTANTS = (
     Mutant(
         "pooled tables within their noise taken as normal in silence",
         "inference/network/posterior.py",
-        "if isinstance(noisy, PooledCounts) and (rough := too_rough(noisy, shrink=shrink)):",
-        "if isinstance(noisy, PooledCounts) and not (rough := too_rough(noisy, shrink=shrink)):",
+        "if pooled and (rough := too_rough(noisy, shrink=shrink)):",
+        "if pooled and not (rough := too_rough(noisy, shrink=shrink)):",
         (f"{POOLED}::test_a_sum_of_tables_within_its_noise_is_warned_of_and_records_are_right",),
     ),
     Mutant(

@@ -42,7 +42,7 @@ MUTANTS = (
     ),
     Mutant(
         "samples without the weight of observed levels",
-        "inference/queries/sampling.py",
+        "inference/queries/asking.py",
         "weights += np.log(table[(place, level, *parents)])",
         "weights += 0.0",
         (f"{ASKING}::test_likelihood_weighting_agrees_within_its_error",),

@@ -125,7 +125,7 @@ MUTANTS = (
     ),
     Mutant(
         "probabilities of tables without a graph",
-        "mechanisms/description_checks.py",
+        "mechanisms/reproduction.py",
         "    if isinstance(network, Margins):\n",
         "    if False:\n",
         ("tests/mechanisms/selection/test_map_estimate.py::test_tables_without_a_graph_are_refused_uncharged",),
