@@ -136,7 +136,7 @@ def test_every_warning_is_listed_with_the_errors():
 
 
 def test_the_names_of_a_tutorial_are_few():
-    # 57 of the first releases; contrast, expectation, query_rows and the namespace questions: what a posterior is for;
+    # expectation, query_rows and the namespace questions: what a posterior is for;
     # learn_network, all_pairs and choose_network: what those have who have a table and no graph
     # write_html: a page for a privacy officer
     assert len(dg.__all__) <= 60
