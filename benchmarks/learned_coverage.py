@@ -111,7 +111,7 @@ def main(worlds: int, first: int, ways: str, graphs: str, max_parents: int | Non
         for number in range(first, first + worlds):
             if time.process_time() - started > seconds:
                 break
-            inside, wide = held(number, way, graphs, max_parents=max_parents)
+            inside, wide = held(number, way, graphs, constraints=dg.Constraints(max_parents=max_parents))
             found.append(inside)
             widths.append(wide)
             one = world(number)

@@ -32,7 +32,6 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     from dpgraph.files.networks import read_network as read_network
     from dpgraph.files.networks import read_domain as read_domain
     from dpgraph.files.networks import read_design as read_design
-    from dpgraph.statistics.rows.infer import infer_domain as infer_domain
     from dpgraph.structure import expfam as expfam
     from dpgraph.structure.design import Bounded as Bounded
     from dpgraph.structure.design import LinearDesign as LinearDesign
@@ -55,6 +54,7 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
 
     # after the door
     from dpgraph.structure.joint import pooled as pooled
+    from dpgraph.inference.graphs.constraints import Constraints as Constraints
     from dpgraph.inference.graphs.choosing import choose_network as choose_network
     from dpgraph.structure.tables import Probabilities as Probabilities
     from dpgraph.inference.network.consistency import reconcile as reconcile

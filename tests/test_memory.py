@@ -14,7 +14,7 @@ import pytest
 import dpgraph as dg
 from dpgraph import memory
 from dpgraph.inference.graphs import choosing
-from dpgraph.inference.graphs.constraints import read_constraints
+from dpgraph.inference.graphs.constraints import constraints_within
 from dpgraph.inference.markov.sampler import fit_bytes
 from dpgraph.inference.network import by_normal, held_draws
 from dpgraph.inference.network.plug_in import posterior_bytes
@@ -344,7 +344,7 @@ def test_the_estimate_of_choosing_a_graph(variables, levels):
     pairs, rows = dg.all_pairs(domain), 5000
     tables = {table: np.full(pairs.shape(table), rows // pairs.cells(table)) for table in pairs.tables}
     noisy = NoisyCounts(pairs, tables, {table: DiscreteLaplace(2.0) for table in tables}, n=None)
-    constraints = read_constraints(domain, max_parents=1)
+    constraints = constraints_within(dg.Constraints(max_parents=1), domain)
     choosing.choose_within(noisy, constraints)
     taken = peak(lambda: choosing.choose_within(noisy, constraints))
     assert near(choosing.choosing_bytes(constraints), taken)

@@ -44,6 +44,9 @@ def learn(
     required: tuple[str, ...],
     forbidden: tuple[str, ...],
     order: str | None,
+    max_parents: int | None,
+    max_cells: int | None,
+    target: str | None,
     out: Path | None,
     shares: bool,
     release_out: Path | None,
@@ -54,13 +57,20 @@ def learn(
     from dpgraph.estimators.learning import planned_events
     from dpgraph.files.documents import save
     from dpgraph.files.networks import read_domain
+    from dpgraph.inference.graphs.constraints import Constraints
 
     apart({"--out": out, "--release": release_out, "--model": model_out})
     declared = read_domain(domain)
     budget = payer.budget(delta)
     settings |= {"epsilon": payer.epsilon, "delta": delta, "budget": budget}
-    settings |= {"required": [_edge(text) for text in required], "forbidden": [_edge(text) for text in forbidden]}
-    settings["order"] = None if order is None else [name.strip() for name in order.split(",")]
+    settings["constraints"] = Constraints(
+        max_parents=max_parents,
+        max_cells=max_cells,
+        required=[_edge(text) for text in required],
+        forbidden=[_edge(text) for text in forbidden],
+        order=None if order is None else [name.strip() for name in order.split(",")],
+        target=target,
+    )
     if only_priced(payer, planned_events(declared, **settings), budget):
         return
     from dpgraph.estimators.learning import learn_network

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from dpgraph.estimators.graphs.methods import METHODS, best_method
 from dpgraph.estimators.graphs.task import Task
-from dpgraph.inference.graphs.constraints import Edge, read_constraints
+from dpgraph.inference.graphs.constraints import Constraints, constraints_within
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.checks import check_whole
@@ -28,12 +28,7 @@ def learn_network(
     budget: Budget | None = None,
     unit: PrivacyUnit | None = None,
     method: str = "auto",
-    max_parents: int | None = None,
-    max_cells: int | None = None,
-    required: Iterable[Edge] = (),
-    forbidden: Iterable[Edge] = (),
-    order: Sequence[Any] | None = None,
-    target: str | None = None,
+    constraints: Constraints | None = None,
     person: str | None = None,
     n: int | None = None,
     seed: int | None = None,
@@ -57,12 +52,7 @@ def learn_network(
         unit: Whom to protect, where there is no budget.
         method: ``"auto"``, or one of the methods by name: ``"pairs"``, all pairs measured once; ``"greedy"``, each
             variable's parents chosen with a part of epsilon.
-        max_parents: As for ``choose_network``, and so are the next five.
-        max_cells: The most cells of a family's table.
-        required: Edges (parent, child) that the graph must have.
-        forbidden: Edges that it must not have.
-        order: Variables, or tiers of variables, first to last.
-        target: A variable that is a parent of every other.
+        constraints: Which graphs may be chosen, ``dg.Constraints(max_parents=2, ...)``; None for any.
         person: The column that says whose row it is, no variable of the domain. Of each person as many rows as the unit
             protects are kept, chosen once by a fresh secret key whatever the rows of others (``cap_rows``).
         n: About how many rows there are, where that is public; a guess does, for it decides only what is measured.
@@ -94,12 +84,7 @@ def learn_network(
         delta=delta,
         budget=budget,
         unit=unit,
-        max_parents=max_parents,
-        max_cells=max_cells,
-        required=required,
-        forbidden=forbidden,
-        order=order,
-        target=target,
+        constraints=constraints,
         n=n,
         seed=seed,
         noise=noise,
@@ -135,9 +120,9 @@ def learning_task(
     n: int | None = None,
     seed: int | None = None,
     noise: Noise | None = None,
-    **graphs: Any,
+    constraints: Constraints | None = None,
 ) -> Task:
-    """Reads the settings of ``learn_network``, all of them public; ``graphs`` are those of ``read_constraints``."""
+    """Reads the settings of ``learn_network``, all of them public."""
     domain = Domain.of(domain)
     if len(domain.names) < 2:
         raise NetworkError("a graph needs two variables at least; the domain declares one")
@@ -152,7 +137,7 @@ def learning_task(
         raise ReleaseError(f"budget is what is charged, such as dg.Budget(1), or None; got {budget!r:.60}")
     elif unit is not None and unit != budget.unit:
         raise ReleaseError(f"unit ({unit}) differs from the budget's ({budget.unit}); leave unit out")
-    return Task(domain, spend, slack, budget, read_constraints(domain, **graphs), n, seed=seed, noise=noise)
+    return Task(domain, spend, slack, budget, constraints_within(constraints, domain), n, seed=seed, noise=noise)
 
 
 def chosen_method(task: Task, method: str) -> tuple[str, Task]:

@@ -3,7 +3,8 @@
 ``dg.count`` takes rows as they are; ``regression_moments`` and ``sufficient_statistics`` sum the numbers of a linear
 design and of an exponential family. ``encode`` makes codes of rows that are counted often, ``cap_rows`` of a few rows
 of each person. ``count_groups`` and ``regression_groups`` take groups of rows in one pass, wherever they lie.
-``Codes``, ``Counts`` and ``Moments`` are as sensitive as the rows. Names are imported when they are first used.
+``Codes``, ``Counts`` and ``Moments`` are as sensitive as the rows. ``infer_domain`` reads levels off
+public rows. Names are imported when they are first used.
 
 >>> import dpgraph as dg
 >>> import pandas as pd
@@ -28,6 +29,7 @@ if TYPE_CHECKING:  # the one list of names
     from dpgraph.statistics.regression import regression_moments as regression_moments
     from dpgraph.statistics.rows.codes import Codes as Codes
     from dpgraph.statistics.rows.codes import encode as encode
+    from dpgraph.statistics.rows.infer import infer_domain as infer_domain
     from dpgraph.statistics.rows.persons import cap_rows as cap_rows
 
 __getattr__, __dir__ = lazy_names(__name__)

@@ -144,7 +144,9 @@ def test_a_release_is_read_for_a_graph_whose_families_lie_in_no_table(run, desk)
     drawing = ["--network", "made.toml", "--draws", "20", "--seed", "0"]
     told = run("posterior", "made.json", *drawing, "--out", "drawn.json")
     assert "no table holds some family" in told.stderr.replace("\n", " ")
-    learned = dg.choose_network(dg.load("made.json"), required=[(name, "d") for name in "abc"])
+    learned = dg.choose_network(
+        dg.load("made.json"), constraints=dg.Constraints(required=[(name, "d") for name in "abc"])
+    )
     with pytest.warns(dg.errors.ConvergenceWarning):
         expected = learned.posterior(graphs="chosen", draws=20, seed=0).mean()
     np.testing.assert_allclose(dg.load("drawn.json").mean().table("d"), expected.table("d"))

@@ -12,7 +12,7 @@ import dpgraph as dg
 from dpgraph.estimators.graphs import design
 from dpgraph.estimators.graphs.design import designed
 from dpgraph.estimators.learning import planned_events
-from dpgraph.inference.graphs.constraints import read_constraints
+from dpgraph.inference.graphs.constraints import constraints_within
 from dpgraph.privacy.recording_noise import RecordingNoise
 from dpgraph.testing import SeededNoise
 from tests.small_tables import chain
@@ -57,8 +57,14 @@ def test_a_choice_is_made_again_for_free():
     learned = dg.learn_network(table(), DOMAIN, epsilon=1, budget=budget, seed=1)
     again = dg.choose_network(learned.release)
     assert again.network == learned.network
-    assert dg.choose_network(learned.release, forbidden=[("a", "b"), ("b", "a")]).network != learned.network
+    assert (
+        dg.choose_network(learned.release, constraints=dg.Constraints(forbidden=[("a", "b"), ("b", "a")])).network
+        != learned.network
+    )
     assert budget.remaining == 0
+
+
+CONTRADICTION = dg.Constraints(required=[("a", "b")], forbidden=[("a", "b")])
 
 
 @pytest.mark.parametrize(
@@ -72,8 +78,11 @@ def test_a_choice_is_made_again_for_free():
         ({"epsilon": 1, "unit": dg.PrivacyUnit("replace")}, dg.errors.ReleaseError),
         ({"epsilon": 6}, dg.errors.BudgetExceededError),
         ({"epsilon": 1, "delta": "1e-6"}, dg.errors.BudgetExceededError),
-        ({"epsilon": 1, "required": [("a", "b")], "forbidden": [("a", "b")]}, dg.errors.NetworkError),
-        ({"epsilon": 1, "target": "nowhere"}, dg.errors.NetworkError),
+        (
+            {"epsilon": 1, "constraints": dg.Constraints(required=[("a", "b")], forbidden=[("a", "b")])},
+            dg.errors.NetworkError,
+        ),
+        ({"epsilon": 1, "constraints": dg.Constraints(target="nowhere")}, dg.errors.NetworkError),
     ],
 )
 def test_what_is_refused_is_not_charged(settings, error):
@@ -94,7 +103,8 @@ def test_rows_that_do_not_fit_are_refused_and_nothing_is_charged(rows):
 @pytest.mark.parametrize("method", ["auto", "pairs", "greedy"])
 def test_required_edges_that_deadlock_with_the_order_are_refused_and_nothing_is_charged(method):
     budget = dg.Budget(1, unit=UNIT)
-    asked = {"epsilon": 1, "method": method, "required": [("b", "c"), ("c", "a")], "order": ["a", "b"]}
+    constraints = dg.Constraints(required=[("b", "c"), ("c", "a")], order=["a", "b"])
+    asked = {"epsilon": 1, "method": method, "constraints": constraints}
     with pytest.raises(dg.errors.NetworkError, match="contradict one another"):
         planned_events(DOMAIN, unit=UNIT, n=2000, **asked)
     with pytest.raises(dg.errors.NetworkError, match="contradict one another"):
@@ -121,9 +131,11 @@ def test_families_larger_than_a_network_may_have_are_refused_and_nothing_is_char
     budget = dg.Budget(1, unit=UNIT)
     for cells in (most + 1, 10**9):
         with pytest.raises(dg.errors.NetworkError, match=f"max_cells is a whole number from 1 to {most:,}"):
-            dg.learn_network(rows, domain, epsilon=1, budget=budget, method=method, max_cells=cells)
+            dg.learn_network(
+                rows, domain, epsilon=1, budget=budget, method=method, constraints=dg.Constraints(max_cells=cells)
+            )
     assert budget.spent == 0
-    planned_events(domain, epsilon=1, unit=UNIT, n=100, method=method, max_cells=most)
+    planned_events(domain, epsilon=1, unit=UNIT, n=100, method=method, constraints=dg.Constraints(max_cells=most))
 
 
 def test_a_domain_of_one_variable_is_refused():
@@ -157,7 +169,7 @@ def test_what_is_measured_follows_from_public_values():
     wide = dg.Domain.of({name: list(range(20)) for name in "abcdef"})
 
     def measured(n):
-        margins, how = designed(read_constraints(wide), mechanism, UNIT, n)
+        margins, how = designed(constraints_within(None, wide), mechanism, UNIT, n)
         assert how == mechanism  # a pair of 400 cells is measured as a table
         return margins
 
@@ -170,12 +182,12 @@ def test_narrow_pairs_are_measured_in_the_residual_basis_where_rows_come_and_go(
     """Under replace that basis is refused; with hardly any rho its fixed point would leave 64 bits."""
     narrow = dg.Domain.of({name: [0, 1] for name in "abcdef"})
     mechanism = dg.GaussianMechanism("0.5", "1e-6")
-    margins, how = designed(read_constraints(narrow), mechanism, UNIT, 10_000)
+    margins, how = designed(constraints_within(None, narrow), mechanism, UNIT, 10_000)
     assert how == dg.GaussianMechanism("0.5", "1e-6", basis="residual")
     assert sum(len(one) == 2 for one in margins.tables) == 15
-    assert designed(read_constraints(narrow), mechanism, dg.PrivacyUnit("replace"), 10_000)[1] == mechanism
+    assert designed(constraints_within(None, narrow), mechanism, dg.PrivacyUnit("replace"), 10_000)[1] == mechanism
     faint = dg.GaussianMechanism(delta="1e-6", rho="1e-7")
-    assert designed(read_constraints(narrow), faint, UNIT, 10_000)[1] == faint
+    assert designed(constraints_within(None, narrow), faint, UNIT, 10_000)[1] == faint
 
 
 def test_the_wider_a_domain_the_more_its_variables_get_of_what_pairs_have(monkeypatch):
@@ -184,7 +196,7 @@ def test_the_wider_a_domain_the_more_its_variables_get_of_what_pairs_have(monkey
 
     def noise(many):
         domain = dg.Domain.of({f"v{i}": [0, 1, 2] for i in range(many)})
-        margins, how = designed(read_constraints(domain), mechanism, UNIT, 10_000)
+        margins, how = designed(constraints_within(None, domain), mechanism, UNIT, 10_000)
         return float(how.variance(margins, UNIT)["v0",])
 
     few, many = noise(15), noise(40)
@@ -196,7 +208,7 @@ def test_the_wider_a_domain_the_more_its_variables_get_of_what_pairs_have(monkey
 def test_where_pairs_drown_variables_get_all():
     """40 rows at epsilon .1: the noise of any cell exceeds all rows."""
     narrow = dg.Domain.of({name: [0, 1] for name in "abcdef"})
-    margins, _ = designed(read_constraints(narrow), dg.GaussianMechanism("0.1", "1e-6"), UNIT, 40)
+    margins, _ = designed(constraints_within(None, narrow), dg.GaussianMechanism("0.1", "1e-6"), UNIT, 40)
     assert {len(one) for one in margins.tables} == {1}
 
 
@@ -217,20 +229,21 @@ def test_what_is_measured_follows_from_what_was_released():
 
 
 @pytest.mark.parametrize(
-    ("settings", "error"),
+    ("settings", "error", "word"),
     [
-        ({"order": [1, 2]}, "NetworkError"),
-        ({"order": [["a", ["b"]]]}, "NetworkError"),
-        ({"order": [{"a": 1}]}, "NetworkError"),
-        ({"target": ["a"]}, "NetworkError"),
-        ({"method": ["pairs"]}, "ReleaseError"),
-        ({"seed": "x"}, "ReleaseError"),
-        ({"seed": -1}, "ReleaseError"),
+        ({"constraints": dg.Constraints(order=[1, 2])}, "NetworkError", "order"),
+        ({"constraints": dg.Constraints(order=[["a", ["b"]]])}, "NetworkError", "order"),
+        ({"constraints": dg.Constraints(order=[{"a": 1}])}, "NetworkError", "order"),
+        ({"constraints": dg.Constraints(target=["a"])}, "NetworkError", "target"),
+        ({"constraints": {"target": "a"}}, "NetworkError", "constraints"),
+        ({"method": ["pairs"]}, "ReleaseError", "method"),
+        ({"seed": "x"}, "ReleaseError", "seed"),
+        ({"seed": -1}, "ReleaseError", "seed"),
     ],
 )
-def test_settings_of_another_kind_are_refused_in_words_and_nothing_is_charged(settings, error):
+def test_settings_of_another_kind_are_refused_in_words_and_nothing_is_charged(settings, error, word):
     budget = dg.Budget(1, unit=UNIT)
-    with pytest.raises(getattr(dg.errors, error), match=next(iter(settings))):
+    with pytest.raises(getattr(dg.errors, error), match=word):
         dg.learn_network(table(), DOMAIN, epsilon=1, budget=budget, **settings)
     assert budget.spent == 0
 

@@ -252,7 +252,7 @@ def test_a_failing_draw_stays_charged(way):
 def test_what_no_pair_tells_is_found():
     """The parity of two variables: half the L1 distance of the triple from the pairs' model is .4 n = 1 600 rows."""
     for way, delta in ((GREEDY, 0), ({"method": "pairs"}, "1e-6")):
-        made, _ = learned(way, epsilon=20, delta=delta, max_parents=3)
+        made, _ = learned(way, epsilon=20, delta=delta, constraints=dg.Constraints(max_parents=3))
         last = next(name for name in reversed(made.network.order) if name in "abc")
         assert set("abc") <= set(made.network.family(last)), way
         found = dg.query(made.probabilities, "c", {"a": 0, "b": 1}).to_frame()
@@ -269,21 +269,21 @@ def test_nothing_is_chosen_where_noise_is_all_there_is():
 
 
 def test_required_and_forbidden_arcs_and_an_order_are_kept():
-    settings = {"required": [("d", "b")], "forbidden": [("a", "d")], "order": [["d", "b"], ["a", "c"]]}
+    kept = dg.Constraints(required=[("d", "b")], forbidden=[("a", "d")], order=[["d", "b"], ["a", "c"]])
     for seed in range(5):
-        made, _ = learned(GREEDY, seed=seed, **settings)
+        made, _ = learned(GREEDY, seed=seed, constraints=kept)
         assert "d" in made.network.parents["b"]
         assert "a" not in made.network.parents["d"]
         for child in "db":
             assert not set(made.network.parents[child]) & set("ac")
-    made, _ = learned(GREEDY, target="c")
+    made, _ = learned(GREEDY, constraints=dg.Constraints(target="c"))
     assert all("c" in made.network.parents[name] for name in "abd")
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"method": "greedy", "max_parents": 0}, "max_parents is 0"),
+        ({"method": "greedy", "constraints": dg.Constraints(max_parents=0)}, "max_parents is 0"),
         ({"method": "greedy", "epsilon": "1e-40"}, "too small|nothing could be learned"),
     ],
 )
@@ -335,9 +335,7 @@ def test_families_without_noise_are_read_as_they_are():
 
 
 def task_of(domain, n, epsilon, delta=0, **settings):
-    nothing = dict.fromkeys(("budget", "max_parents", "max_cells", "order", "target", "seed", "noise"))
-    more = {"unit": ADD, "required": (), "forbidden": (), "n": n}
-    return learning_task(domain, epsilon=epsilon, delta=delta, **nothing | more | settings)
+    return learning_task(domain, epsilon=epsilon, delta=delta, **{"unit": ADD, "n": n} | settings)
 
 
 def test_the_method_is_chosen_by_public_values_and_says_why():
@@ -411,7 +409,9 @@ def test_tables_of_three_are_measured_where_their_noise_is_small():
         made = dg.learn_network(frame, domain, **settings)
         assert not any(part.selections for part in made.release.event.events)
         assert measured_triples(made) == expected
-        assert not measured_triples(dg.learn_network(frame, domain, max_parents=1, **settings))
+        assert not measured_triples(
+            dg.learn_network(frame, domain, constraints=dg.Constraints(max_parents=1), **settings)
+        )
         if expected:
             found = dg.query(made.probabilities, "c", {"a": 0, "b": 1}).to_frame()
             assert found["mean"].iloc[-1] > 0.8

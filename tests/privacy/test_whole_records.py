@@ -56,7 +56,9 @@ JOINS = {
         (released, lambda one, other: dg.posterior([one, other], method="plug-in")),
         (released, lambda one, other: dg.posterior([one, other], **SETTINGS)),
     ],
-    "choose_network": [(released, lambda one, other: dg.choose_network([one, other], target="spam"))],
+    "choose_network": [
+        (released, lambda one, other: dg.choose_network([one, other], constraints=dg.Constraints(target="spam")))
+    ],
     "LearnedNetwork": [
         (
             released,
@@ -64,7 +66,10 @@ JOINS = {
                 dg.posterior(one, method="plug-in").mean(), other, "pairs", "by hand"
             ),
         ),
-        (released, lambda one, other: dg.choose_network([one, other], target="spam").probabilities),
+        (
+            released,
+            lambda one, other: dg.choose_network([one, other], constraints=dg.Constraints(target="spam")).probabilities,
+        ),
     ],
     "NaiveBayesEnsemble": [
         (draws, lambda one, other: dg.results.NaiveBayesEnsemble("spam", one.value + other.value)),

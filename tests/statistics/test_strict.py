@@ -489,11 +489,11 @@ def test_a_fit_takes_no_list_of_rows():
 def test_a_strict_domain_is_read_off_public_rows():
     public = pd.DataFrame({"text": ["x", "other"], "few": [1, 2], "many": [1.5, None]})
     with pytest.warns(dg.errors.DomainWarning):
-        domain = dg.infer_domain(public, strict=True)
+        domain = dg.statistics.infer_domain(public, strict=True)
     assert domain.strict
     assert domain["text"] == dg.Categories(["other", "x", "missing"], other="other", missing="missing")
     assert domain["few"] == dg.Bins([1.0, 2.0, 3.0], missing=True)
     hostile_rows = objects({"text": [{}, 1], "few": ["?", None], "many": [[], 2.0]})
     assert dg.statistics.encode(hostile_rows, domain).sensitive_rows == 2
     with pytest.warns(dg.errors.DomainWarning), pytest.raises(dg.errors.DomainError, match="holds booleans"):
-        dg.infer_domain(pd.DataFrame({"flag": [True, False]}), strict=True)
+        dg.statistics.infer_domain(pd.DataFrame({"flag": [True, False]}), strict=True)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from dpgraph.inference.graphs.choosing import borrows
-from dpgraph.inference.graphs.constraints import Constraints
+from dpgraph.inference.graphs.constraints import Limits
 from dpgraph.inference.graphs.joint import is_small
 from dpgraph.inference.network.consistency import consistent_variance
 from dpgraph.mechanisms.additive.allocation import residual_design
@@ -61,7 +61,7 @@ MOST_VARIABLES, LEAST_RHO = 128, 1e-6
 Mechanism = GaussianMechanism | LaplaceMechanism
 
 
-def designed(constraints: Constraints, mechanism: Mechanism, unit: PrivacyUnit, n: float) -> tuple[Margins, Mechanism]:
+def designed(constraints: Limits, mechanism: Mechanism, unit: PrivacyUnit, n: float) -> tuple[Margins, Mechanism]:
     """The margins that are expected to give the best network of about n rows, and the mechanism in their basis."""
     domain, how = constraints.domain, mechanism
     triples = with_triples(constraints, mechanism, unit)
@@ -73,7 +73,7 @@ def designed(constraints: Constraints, mechanism: Mechanism, unit: PrivacyUnit, 
 
 
 def with_triples(
-    constraints: Constraints, mechanism: Mechanism, unit: PrivacyUnit
+    constraints: Limits, mechanism: Mechanism, unit: PrivacyUnit
 ) -> tuple[Margins, GaussianMechanism] | None:
     """All pairs and all tables of three variables; None where the model of the domain could not use them."""
     domain, most = constraints.domain, constraints.max_parents

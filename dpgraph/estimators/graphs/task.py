@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from dpgraph.inference.graphs.constraints import Constraints
+from dpgraph.inference.graphs.constraints import Limits
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.noise import Noise
@@ -23,7 +23,7 @@ class Task:
     epsilon: Fraction
     delta: Fraction
     budget: Budget
-    constraints: Constraints
+    constraints: Limits
     n: int | None = None
     reason: str = "as asked"
     seed: int | None = None

@@ -17,7 +17,7 @@ from dpgraph.inference.arguments import check_whole_number, seeded
 from dpgraph.inference.chains import Plan, run_chains
 from dpgraph.inference.draws import warn_if_not_mixed
 from dpgraph.inference.graphs import _kernels as moves
-from dpgraph.inference.graphs.constraints import Constraints
+from dpgraph.inference.graphs.constraints import Limits
 from dpgraph.inference.methods import Records
 from dpgraph.inference.network import _kernels
 from dpgraph.inference.network._kernels import RESIZES, Layout
@@ -61,7 +61,7 @@ class Graphs:
     cells: int
 
 
-def possible_graphs(network: Network, constraints: Constraints) -> Graphs:
+def possible_graphs(network: Network, constraints: Limits) -> Graphs:
     """The graphs in the order of a chosen one, by the constraints that it was chosen under."""
     order = _order(network, constraints)
     before = {name: order[:i] for i, name in enumerate(order)}
@@ -72,7 +72,7 @@ def possible_graphs(network: Network, constraints: Constraints) -> Graphs:
     return Graphs(order, may & ~fixed, fixed, most.astype(np.int64), constraints.max_cells)
 
 
-def _order(network: Network, constraints: Constraints) -> Family:
+def _order(network: Network, constraints: Limits) -> Family:
     """The variables, parents before children; of two that one direction alone may join, the parent first if it can be.
 
     The graph's own order may have the second of two tiers first where no arc joins them: none could then be drawn.
@@ -93,7 +93,7 @@ def widest(graphs: Graphs, sizes: Mapping[str, int]) -> int:
     return int(np.max(levels * np.prod(np.where(graphs.may | graphs.fixed, levels, 1.0), axis=1)))
 
 
-def affordable(noisy: Any, network: Network, constraints: Constraints, draws: Any = None) -> bool:
+def affordable(noisy: Any, network: Network, constraints: Limits, draws: Any = None) -> bool:
     """True where graphs can be averaged: tables are small, and so many draws are forecast to take a minute at most."""
     if widest(possible_graphs(network, constraints), network.domain.sizes) > MOST_CELLS:
         return False
@@ -107,7 +107,7 @@ def affordable(noisy: Any, network: Network, constraints: Constraints, draws: An
 def averaged_posterior(
     noisy: Any,
     network: Network,
-    constraints: Constraints,
+    constraints: Limits,
     *,
     prior: Any = None,
     method: Any = "auto",

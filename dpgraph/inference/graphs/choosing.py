@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from dpgraph import memory
 from dpgraph.inference.arguments import check_whole_number
-from dpgraph.inference.graphs.constraints import Constraints, Edge, read_constraints
+from dpgraph.inference.graphs.constraints import Constraints, Limits, constraints_within
 from dpgraph.inference.graphs.entropy import LARGEST, QUICK_STEPS, fitted_joint
 from dpgraph.inference.graphs.factors import FEWEST
 from dpgraph.inference.graphs.joint import Joint, can_weigh, is_small, log_evidence, read_network
@@ -33,12 +33,7 @@ BYTES_PER_CELL, BYTES_PER_PAIR, BYTES_PER_FAMILY_CELL = 80, 1250, 16
 def choose_network(
     noisy: Any,
     *,
-    max_parents: int | None = None,
-    max_cells: int | None = None,
-    required: Iterable[Edge] = (),
-    forbidden: Iterable[Edge] = (),
-    order: Sequence[Any] | None = None,
-    target: str | None = None,
+    constraints: Constraints | None = None,
     seed: int | None = None,
     progress: bool = False,
 ) -> LearnedNetwork:
@@ -53,12 +48,7 @@ def choose_network(
     Args:
         noisy: A release of noisy counts or coefficients, such as that of ``count(rows, all_pairs(domain))``, its value,
             or a list of releases of the same rows.
-        max_parents: The most parents of a variable; 2 where there is a target, else as many as cells allow.
-        max_cells: The most cells of a family's table; 20 000 unless it is said.
-        required: Edges (parent, child) that the graph must have.
-        forbidden: Edges (parent, child) that it must not have.
-        order: Variables, or lists of variables that share a tier, first to last: no edge leads to an earlier tier.
-        target: A variable that is a parent of every other, which depend on one more each: tree-augmented naive Bayes.
+        constraints: Which graphs may be chosen, ``dg.Constraints(max_parents=2, ...)``; None for any.
         seed: Not used by this method: nothing is drawn.
         progress: A bar on a terminal.
 
@@ -83,14 +73,12 @@ def choose_network(
     """
     together = joint_release(noisy) if isinstance(noisy, list | tuple) else noisy
     value, _ = released_value(together)
-    limits = {"max_parents": max_parents, "max_cells": max_cells}
-    edges: Any = {"required": required, "forbidden": forbidden, "order": order, "target": target}
-    constraints = read_constraints(declared_domain(value), **limits, **edges)
+    limits = constraints_within(constraints, declared_domain(value))
     with waiting("choosing a graph", progress):
-        return choose_within(together, constraints, seed=seed)
+        return choose_within(together, limits, seed=seed)
 
 
-def choose_within(noisy: Any, constraints: Constraints, *, seed: int | None = None) -> LearnedNetwork:
+def choose_within(noisy: Any, constraints: Limits, *, seed: int | None = None) -> LearnedNetwork:
     """As ``choose_network``, by constraints that were read."""
     if seed is not None:
         check_whole_number("seed", seed, 0)
@@ -115,13 +103,13 @@ def borrows(domain: Domain) -> bool:
     return len(domain.names) >= FEWEST and not is_small(domain)
 
 
-def check_choosing(constraints: Constraints) -> None:
+def check_choosing(constraints: Limits) -> None:
     """Refuses by an InferenceError a choice of a graph that memory does not hold; a spender asks this first."""
     needed = choosing_bytes(constraints)
     memory.check(needed, "choosing a graph", "declare fewer or coarser variables, or a lower max_cells", InferenceError)
 
 
-def choosing_bytes(constraints: Constraints) -> int:
+def choosing_bytes(constraints: Limits) -> int:
     """About how much memory the choice of a graph takes at most, from the domain and the constraints."""
     sizes = list(constraints.domain.sizes.values())
     cells = (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2
@@ -131,7 +119,7 @@ def choosing_bytes(constraints: Constraints) -> int:
     return pairs + sum(constraints.most_cells.values()) * BYTES_PER_FAMILY_CELL
 
 
-def _chosen(pairs: Pairs, constraints: Constraints, small: bool, steps: int | None = None) -> Probabilities:
+def _chosen(pairs: Pairs, constraints: Limits, small: bool, steps: int | None = None) -> Probabilities:
     """The probabilities of the network that some pairs choose; ``small`` where their joint is written down."""
     if small:
         joint = Joint(pairs.domain.names, fitted_joint(pairs, steps))
@@ -144,7 +132,7 @@ class _Again:
     """Chooses again on draws of the pairs; a value, so that a learned network can be pickled."""
 
     pairs: Pairs
-    constraints: Constraints
+    constraints: Limits
     small: bool
 
     def __call__(self, rng: np.random.Generator) -> Network:

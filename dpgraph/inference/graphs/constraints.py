@@ -1,4 +1,4 @@
-"""Constraints of a chosen graph: edges, an order or tiers, a target, numbers of parents and of cells."""
+"""Limits of a chosen graph: edges, an order or tiers, a target, numbers of parents and of cells."""
 
 from __future__ import annotations
 
@@ -19,9 +19,64 @@ Edge = tuple[str, str]
 MAX_CELLS = 20_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Constraints:
-    """The graphs that may be chosen. An edge is a pair (parent, child).
+    """The graphs that ``learn_network`` and ``choose_network`` may choose. An edge is a pair (parent, child).
+
+    Attributes:
+        max_parents: The most parents of a variable; 2 where there is a target, else as many as cells allow.
+        max_cells: The most cells of a family's table; 20 000 by default.
+        required: Edges that the graph must have.
+        forbidden: Edges that the graph must not have.
+        order: Variables, or lists of variables that share a tier, first to last: no edge leads to an earlier tier.
+        target: A variable that is a parent of every other, which depend on one more each: tree-augmented naive Bayes.
+
+    They are checked against a domain where they are used: a NetworkError names the setting that does not fit.
+
+    >>> Constraints(max_parents=2, order=["age", ["work", "income"]]).forbidden
+    ()
+    """
+
+    max_parents: int | None = None
+    max_cells: int | None = None
+    required: Iterable[Edge] = ()
+    forbidden: Iterable[Edge] = ()
+    order: Sequence[Any] | None = None
+    target: str | None = None
+
+    def _within(self, domain: Domain) -> Limits:
+        """The constraints on graphs over a domain."""
+        if self.max_parents is not None and not is_whole(self.max_parents):
+            raise NetworkError(f"max_parents is a whole number, or None; got {self.max_parents!r:.60}")
+        most = min(MAX_FAMILY_CELLS, max(MAX_CELLS, MAX_NETWORK_CELLS // len(domain.names)))
+        if self.max_cells is not None and not is_whole(self.max_cells, 1, most):
+            raise NetworkError(
+                f"max_cells is a whole number from 1 to {most:,}, the most that a family of these {len(domain.names)} "
+                f"variables may have, or None; got {self.max_cells!r:.60}"
+            )
+        parents, target = self.max_parents, self.target
+        needed, banned = _edges(self.required, "required"), _edges(self.forbidden, "forbidden")
+        if target is not None:
+            if not isinstance(target, str):
+                raise NetworkError(f"target is the name of one variable, or None; got {target!r:.60}")
+            domain[target]
+            if parents == 0:
+                raise NetworkError("a target is a parent of every other variable, and max_parents is 0")
+            needed |= {(target, name) for name in domain.names if name != target}
+            parents = 2 if parents is None else parents
+        return Limits(domain, parents, self.max_cells or MAX_CELLS, needed, banned, _tiers(domain, self.order), target)
+
+
+def constraints_within(constraints: Constraints | None, domain: Domain) -> Limits:
+    """The constraints that a caller gave, within a domain; none where None was given."""
+    if constraints is not None and not isinstance(constraints, Constraints):
+        raise NetworkError(f"constraints is dg.Constraints(...), or None; got {type(constraints).__name__}")
+    return (constraints or Constraints())._within(domain)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The constraints on graphs over one domain.
 
     ``max_parents`` and ``max_cells`` bound a family, None for as many parents as the cells allow. Every graph has the
     ``required`` edges and none of the ``forbidden``. No parent stands in a later one of the ``tiers`` than its child;
@@ -126,37 +181,6 @@ class Constraints:
         for parent in parents:
             cells *= self.domain.sizes[parent]
         return cells <= self.max_cells
-
-
-def read_constraints(
-    domain: Domain,
-    *,
-    max_parents: int | None = None,
-    max_cells: int | None = None,
-    required: Iterable[Edge] = (),
-    forbidden: Iterable[Edge] = (),
-    order: Sequence[Any] | None = None,
-    target: str | None = None,
-) -> Constraints:
-    """Reads the settings of ``choose_network``; NetworkErrors name the setting that does not fit."""
-    if max_parents is not None and not is_whole(max_parents):
-        raise NetworkError(f"max_parents is a whole number, or None; got {max_parents!r:.60}")
-    most = min(MAX_FAMILY_CELLS, max(MAX_CELLS, MAX_NETWORK_CELLS // len(domain.names)))
-    if max_cells is not None and not is_whole(max_cells, 1, most):
-        raise NetworkError(
-            f"max_cells is a whole number from 1 to {most:,}, the most that a family of these {len(domain.names)} "
-            f"variables may have, or None; got {max_cells!r:.60}"
-        )
-    needed, banned = _edges(required, "required"), _edges(forbidden, "forbidden")
-    if target is not None:
-        if not isinstance(target, str):
-            raise NetworkError(f"target is the name of one variable, or None; got {target!r:.60}")
-        domain[target]
-        if max_parents == 0:
-            raise NetworkError("a target is a parent of every other variable, and max_parents is 0")
-        needed |= {(target, name) for name in domain.names if name != target}
-        max_parents = 2 if max_parents is None else max_parents
-    return Constraints(domain, max_parents, max_cells or MAX_CELLS, needed, banned, _tiers(domain, order), target)
 
 
 def _edges(edges: Any, name: str) -> frozenset[Edge]:

@@ -17,7 +17,7 @@ from functools import reduce
 
 import numpy as np
 
-from dpgraph.inference.graphs.constraints import Constraints
+from dpgraph.inference.graphs.constraints import Limits
 from dpgraph.inference.graphs.entropy import LARGEST
 from dpgraph.inference.graphs.pair_estimates import Pairs
 from dpgraph.inference.graphs.reading import conditional
@@ -70,7 +70,7 @@ class Joint:
         )
 
 
-def read_network(joint: Joint, pairs: Pairs, constraints: Constraints) -> tuple[Network, FrozenMap[str, Reals]]:
+def read_network(joint: Joint, pairs: Pairs, constraints: Limits) -> tuple[Network, FrozenMap[str, Reals]]:
     """A network and a joint's margins for its families: the most dependent variables first, parents greedily.
 
     A parent is added while the information it carries, given those there are, is more than noise in its pair would
@@ -92,7 +92,7 @@ def read_network(joint: Joint, pairs: Pairs, constraints: Constraints) -> tuple[
     return network, FrozenMap((name, joint.margin(network.family(name))) for name in names)
 
 
-def _chosen(joint: Joint, pairs: Pairs, constraints: Constraints, name: str, placed: list[str]) -> Family:
+def _chosen(joint: Joint, pairs: Pairs, constraints: Limits, name: str, placed: list[str]) -> Family:
     """The parents of a variable, by forward selection from the required ones on.
 
     Two parents are tried together where the table of all three was measured: neither need tell anything by itself.

@@ -13,7 +13,7 @@ import numpy as np
 from dpgraph.inference.arguments import check_whole_number, seeded
 from dpgraph.inference.draws import warn_if_not_mixed
 from dpgraph.inference.graphs.averaging import affordable, averaged_posterior
-from dpgraph.inference.graphs.constraints import Constraints
+from dpgraph.inference.graphs.constraints import Limits
 from dpgraph.inference.methods import Records
 from dpgraph.inference.network.posterior import holds_families, posterior_beyond_tables
 from dpgraph.inference.network.prior import HierarchicalPrior
@@ -66,7 +66,7 @@ class LearnedNetwork:
     method: str
     reason: str
     _again: Any = field(default=None, repr=False)
-    _constraints: Constraints | None = field(default=None, repr=False)
+    _constraints: Limits | None = field(default=None, repr=False)
 
     @property
     def network(self) -> Network:
@@ -119,7 +119,7 @@ class LearnedNetwork:
         p(y | G) is that of the release y with rows and probabilities integrated out. It is an estimate
         (``joint.log_evidence``; proofs.md P120): against the sum over all tables of 40 rows of two binary variables it
         was off by at most a quarter of the log odds, or of a nat. Weights answer a question over graphs too: the sum of
-        weight times answer, each of ``dg.choose_network(release, required=..., forbidden=...)``.
+        weight times answer, each of ``dg.choose_network(release, constraints=dg.Constraints(...))``.
 
         Args:
             k: At most so many.

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.inference.graphs.constraints import Constraints
+from dpgraph.inference.graphs.constraints import Limits
 from dpgraph.inference.graphs.pair_estimates import FLOOR, Pairs, dependence, fitted, likeliest, positive_shares
 from dpgraph.inference.network.consistency import reconcile
 from dpgraph.privacy.arrays import Reals
@@ -125,7 +125,7 @@ class Grown:
     dependence: float
 
 
-def grow(pairs: Pairs, constraints: Constraints) -> tuple[Network, FrozenMap[str, Reals]]:
+def grow(pairs: Pairs, constraints: Limits) -> tuple[Network, FrozenMap[str, Reals]]:
     """The grown network, and the joint probabilities of each variable's family."""
     names, sizes = pairs.domain.names, pairs.domain.sizes
     placed: dict[str, Grown] = {}
@@ -150,7 +150,7 @@ def grow(pairs: Pairs, constraints: Constraints) -> tuple[Network, FrozenMap[str
     return network, FrozenMap((name, placed[name].table) for name in names)
 
 
-def _least(pairs: Pairs, constraints: Constraints, name: str) -> Grown:
+def _least(pairs: Pairs, constraints: Limits, name: str) -> Grown:
     """The family of the required parents alone, which need not lie in a clique: theirs is a table of their pairs."""
     parents = constraints.required_parents[name]
     if not parents:
@@ -162,7 +162,7 @@ def _least(pairs: Pairs, constraints: Constraints, name: str) -> Grown:
     return Grown((name, *parents), table, dependence(table))
 
 
-def _offer(pairs: Pairs, constraints: Constraints, name: str, clique: Grown) -> Grown:
+def _offer(pairs: Pairs, constraints: Limits, name: str, clique: Grown) -> Grown:
     """The best family of a variable with parents inside a clique: forward selection, from the required ones on."""
     best = _least(pairs, constraints, name)
     if not set(best.family[1:]) <= set(clique.family):

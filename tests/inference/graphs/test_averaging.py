@@ -12,7 +12,7 @@ from scipy.stats import binom
 import dpgraph as dg
 from dpgraph.inference.graphs import averaging
 from dpgraph.inference.graphs.averaging import Graphs, draw_averaged, possible_graphs
-from dpgraph.inference.graphs.constraints import read_constraints
+from dpgraph.inference.graphs.constraints import constraints_within
 from dpgraph.inference.network.evidence import evidence_for
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.privacy.records import DiscreteLaplace
@@ -68,7 +68,7 @@ def exact():
 
 
 def graphs_of(max_parents):
-    constraints = read_constraints(THREE, max_parents=max_parents, order=["a", "b", "c"])
+    constraints = constraints_within(dg.Constraints(max_parents=max_parents, order=["a", "b", "c"]), THREE)
     return Graphs(
         ("a", "b", "c"), *(getattr(possible_graphs(EMPTY, constraints), f) for f in ("may", "fixed", "most", "cells"))
     )
@@ -127,7 +127,7 @@ def test_compiled_and_plain_loops_give_the_same_draws():
 
 
 def learned(**settings):
-    return dg.choose_network(release(), order=["a", "b", "c"], **settings)
+    return dg.choose_network(release(), constraints=dg.Constraints(order=["a", "b", "c"], **settings))
 
 
 @pytest.mark.proof
@@ -162,7 +162,7 @@ def test_constraints_hold_in_every_drawn_graph():
 )
 def test_two_variables_that_one_direction_alone_may_join_stand_in_it(parents, limits, may):
     """Whatever the graph's own order of variables that no arc joins; the last graph's arc leaves one of both ways."""
-    found = possible_graphs(dg.Network.of(THREE, parents), read_constraints(THREE, **limits))
+    found = possible_graphs(dg.Network.of(THREE, parents), constraints_within(dg.Constraints(**limits), THREE))
     drawn = {found.order[u] + found.order[v] for v, u in zip(*np.nonzero(found.may), strict=True)}
     assert drawn == may
 
@@ -170,7 +170,9 @@ def test_two_variables_that_one_direction_alone_may_join_stand_in_it(parents, li
 def test_a_chosen_graph_and_an_averaged_one_say_different_things_of_an_arc_that_drowned():
     """Four rows and noise: no arc is chosen, and b is then the same whatever a is; averaged, it may differ."""
     with pytest.warns(dg.errors.PriorWarning):
-        empty = dg.choose_network(release(), forbidden=list(itertools.permutations("abc", 2)))
+        empty = dg.choose_network(
+            release(), constraints=dg.Constraints(forbidden=list(itertools.permutations("abc", 2)))
+        )
     apart = [
         np.ptp([dg.query(drawn, "b", given={"a": level}).mean[1] for level in (0, 1)])
         for drawn in (

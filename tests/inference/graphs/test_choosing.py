@@ -12,7 +12,7 @@ import pytest
 import dpgraph as dg
 from dpgraph.inference.graphs import choosing, reading
 from dpgraph.inference.graphs import learned as learned_module
-from dpgraph.inference.graphs.constraints import read_constraints
+from dpgraph.inference.graphs.constraints import constraints_within
 from dpgraph.inference.graphs.entropy import fitted_joint
 from dpgraph.inference.graphs.joint import Joint
 from dpgraph.inference.graphs.pair_estimates import Pairs, dependence, fitted, likeliest, read_pairs
@@ -97,7 +97,7 @@ def test_an_explicit_joint_has_the_pairs_it_was_fitted_to(chain):
 def test_constraints_are_obeyed(chain, grown, settings, monkeypatch):
     if grown:
         monkeypatch.setattr(choosing, "is_small", lambda domain: False)
-    network = dg.choose_network(exact_pairs(chain), **settings).network
+    network = dg.choose_network(exact_pairs(chain), constraints=dg.Constraints(**settings)).network
     edges = {(parent, name) for name, above in network.parents.items() for parent in above}
     assert set(settings.get("required", ())) <= edges
     assert not set(settings.get("forbidden", ())) & edges
@@ -135,7 +135,7 @@ def test_constraints_are_obeyed(chain, grown, settings, monkeypatch):
 )
 def test_contradictions_are_refused(chain, settings, words):
     with pytest.raises(dg.errors.NetworkError, match=words):
-        dg.choose_network(exact_pairs(chain), **settings)
+        dg.choose_network(exact_pairs(chain), constraints=dg.Constraints(**settings))
 
 
 @pytest.mark.parametrize("value", [None, 3, "release", CHAIN])
@@ -189,7 +189,9 @@ def test_the_same_release_has_the_same_graph_and_alternatives(chain, monkeypatch
 
 
 def test_a_posterior_reads_every_table_where_none_holds_a_family(chain):
-    learned = dg.choose_network(exact_pairs(chain, n=300, scale=2.0), required=[("a", "d"), ("b", "d"), ("c", "d")])
+    learned = dg.choose_network(
+        exact_pairs(chain, n=300, scale=2.0), constraints=dg.Constraints(required=[("a", "d"), ("b", "d"), ("c", "d")])
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         drawn = learned.posterior(graphs="chosen", draws=20, seed=0)
@@ -251,7 +253,7 @@ def test_a_family_has_its_parents_margin_and_the_pairs_of_its_child():
 
 
 def test_tiers_are_read_from_names_and_lists():
-    asked = read_constraints(DOMAIN, order=["a", ["b", "c"]])
+    asked = constraints_within(dg.Constraints(order=["a", ["b", "c"]]), DOMAIN)
     assert asked.allows("a", "b")
     assert asked.allows("c", "b")
     assert not asked.allows("b", "a")
@@ -264,7 +266,9 @@ def test_tiers_are_read_from_names_and_lists():
 def test_required_edges_that_go_round_the_order_by_a_variable_without_a_tier_are_refused_and_named(chain, order):
     """b -> c -> a is required, and a is before b: no edge of the three is against the order by itself."""
     with pytest.raises(dg.errors.NetworkError, match="contradict") as refused:
-        dg.choose_network(exact_pairs(chain), required=[("b", "c"), ("c", "a")], order=order)
+        dg.choose_network(
+            exact_pairs(chain), constraints=dg.Constraints(required=[("b", "c"), ("c", "a")], order=order)
+        )
     for words in ("'b' -> 'c' is required", "'c' -> 'a' is required", "the order has 'a' before 'b'"):
         assert words in str(refused.value)
 
@@ -283,10 +287,10 @@ def test_constraints_are_taken_just_where_some_order_of_all_variables_obeys_them
         return all(at[p] < at[v] for p, v in edges) and all(at[x] < at[y] for x in tiers[0] for y in tiers[1])
 
     if any(obeys(order) for order in itertools.permutations(names)):
-        read_constraints(DOMAIN, required=edges, order=tiers)
+        constraints_within(dg.Constraints(required=edges, order=tiers), DOMAIN)
     else:
         with pytest.raises(dg.errors.NetworkError):
-            read_constraints(DOMAIN, required=edges, order=tiers)
+            constraints_within(dg.Constraints(required=edges, order=tiers), DOMAIN)
 
 
 VERBS = {"plug-in": partial(dg.posterior, method="plug-in"), "auto": dg.posterior}
@@ -329,7 +333,7 @@ def test_margins_are_no_graph_to_learn_and_a_network_is(verb):
 @pytest.mark.parametrize("mechanism", [LAPLACE, FOURIER], ids=["counts", "coefficients"])
 def test_the_posterior_of_a_chosen_network_knows_what_the_tables_say(mechanism):
     """Of the 50 rows with a = 1 all have b = 1; the noise of a cell has a scale below a quarter of a row."""
-    learned = dg.choose_network(released_pairs(mechanism), required=[("a", "b")])
+    learned = dg.choose_network(released_pairs(mechanism), constraints=dg.Constraints(required=[("a", "b")]))
     assert dg.query(learned.posterior(draws=50, seed=0), "b", given={"a": 1}).mean[1] > 0.8
 
 
@@ -353,12 +357,13 @@ def test_a_variable_that_no_table_holds_is_named(mechanism):
 @pytest.mark.parametrize(
     ("settings", "error", "words"),
     [
-        ({"order": [1, 2]}, "NetworkError", "an item is 1"),
-        ({"order": [["a", ["b"]]]}, "NetworkError", "an item is"),
-        ({"order": [{"a": 1}]}, "NetworkError", "an item is"),
-        ({"order": [None]}, "NetworkError", "an item is None"),
-        ({"target": ["a"]}, "NetworkError", "one variable"),
-        ({"target": 1}, "NetworkError", "one variable"),
+        ({"constraints": dg.Constraints(order=[1, 2])}, "NetworkError", "an item is 1"),
+        ({"constraints": dg.Constraints(order=[["a", ["b"]]])}, "NetworkError", "an item is"),
+        ({"constraints": dg.Constraints(order=[{"a": 1}])}, "NetworkError", "an item is"),
+        ({"constraints": dg.Constraints(order=[None])}, "NetworkError", "an item is None"),
+        ({"constraints": dg.Constraints(target=["a"])}, "NetworkError", "one variable"),
+        ({"constraints": dg.Constraints(target=1)}, "NetworkError", "one variable"),
+        ({"constraints": {"max_parents": 1}}, "NetworkError", "Constraints"),
         ({"seed": "x"}, "InferenceError", "seed must be a whole number"),
         ({"seed": -1}, "InferenceError", "seed must be a whole number"),
     ],

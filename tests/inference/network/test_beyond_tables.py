@@ -25,7 +25,7 @@ def released(mechanism, margins=None):
 @pytest.mark.parametrize("joint", [False, True], ids=["one", "joint"])
 def test_the_verb_draws_what_the_learned_network_draws(mechanism, joint):
     noisy = [released(mechanism), released(mechanism)] if joint else released(mechanism)
-    learned = dg.choose_network(noisy, required=EDGES)
+    learned = dg.choose_network(noisy, constraints=dg.Constraints(required=EDGES))
     settings = {"method": SHORT, "draws": 20, "seed": 0}
     drawn = dg.posterior(learned.release, network=learned.network, **settings)
     expected = learned.posterior(graphs="chosen", **settings)

@@ -43,4 +43,4 @@ def not_taken(held, column):
 
 def infer(held):
     with pytest.warns(dg.errors.DomainWarning, match="public rows only"):
-        return dg.infer_domain(held)
+        return dg.statistics.infer_domain(held)

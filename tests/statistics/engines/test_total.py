@@ -274,11 +274,11 @@ def test_infer_domain_warns_and_reads_public_rows():
     rows = pd.DataFrame({"word": ["b", "a", None], "n": [1, 2, 2], "x": [0.0, 1.0, 2.0]})
     many = pd.DataFrame({"wide": np.arange(100.0)})
     with pytest.warns(dg.errors.DomainWarning, match="public"):
-        domain = dg.infer_domain(rows)
+        domain = dg.statistics.infer_domain(rows)
     assert domain.levels("word") == ("a", "b", "missing")
     assert domain.levels("n") == (1, 2)
     with pytest.warns(dg.errors.DomainWarning):
-        assert dg.infer_domain(many).sizes["wide"] == 4
+        assert dg.statistics.infer_domain(many).sizes["wide"] == 4
     dg.count(rows, dg.Network.of(domain, {}))
 
 
