@@ -30,7 +30,7 @@ import pyarrow as pa
 
 import dpgraph as dg
 from dpgraph.statistics.contingency.tables import add_tables, processors
-from dpgraph.statistics.rows.codes import Codes, encoded_batches
+from dpgraph.statistics.rows.codes import Codes, encode
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.merging import measured_families
 
@@ -265,8 +265,8 @@ def counted(rows: Any, network: dg.Network, fast: bool) -> None:
     tables = tuple(tuple(network.position[name] for name in table) for table in measured_families(network))
     totals = [np.zeros(network.cells(table), np.int64) for table in measured_families(network)]
     sizes = tuple(network.domain.sizes.values())
-    for codes in encoded_batches(rows, network.domain):
-        add_tables([codes.columns[name] for name in network.domain.names], sizes, tables, totals, fast)
+    codes = rows if isinstance(rows, Codes) else encode(rows, network.domain)
+    add_tables([codes.columns[name] for name in network.domain.names], sizes, tables, totals, fast)
 
 
 def best(way: Callable[[], Any], repeat: int) -> tuple[float, float]:

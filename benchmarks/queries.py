@@ -21,7 +21,7 @@ import click
 import numpy as np
 
 import dpgraph as dg
-from dpgraph.inference.queries.contraction import MOST_CELLS, _pattern, _plan, _Same, ancestors
+from dpgraph.inference.queries.contraction import MOST_CELLS, _plan, _Same, ancestors
 from dpgraph.inference.queries.question import read_evidence
 from dpgraph.inference.queries.tables import DrawnTables
 
@@ -88,7 +88,7 @@ def ancestral(name: str, draws: int, questions: int, repeat: int, seed: int) -> 
     while len(rows) < questions:
         target, given = question(value, rng)
         evidence = read_evidence(network, given)
-        plan = _plan(_Same(network), (target,), _pattern(evidence), False, True)
+        plan = _plan(_Same(network), (target,), (tuple(evidence.levels), (), ()), False, True)
         if max(one.width for one in plan) > 6 or max(one.cells for one in plan) > MOST_CELLS:
             continue
         needed = ancestors(network, [target, *given])

@@ -13,7 +13,7 @@ import warnings
 from fractions import Fraction
 from types import SimpleNamespace
 
-from dpgraph.privacy import accounting
+from dpgraph.privacy import accounts
 from tests.contract import commands, estimators, mechanisms
 from tests.contract.case import Case
 from tests.contract.enumeration import UNITS
@@ -39,7 +39,7 @@ def shown(*shares: Fraction | float | None) -> str:
 def main(every: bool) -> None:
     """Measures all cases and prints them; budgets have one name, so that files of two runs are equal."""
     warnings.simplefilter("ignore")
-    accounting.secrets = SimpleNamespace(token_hex=lambda size: "0" * (2 * size))
+    accounts.secrets = SimpleNamespace(token_hex=lambda size: "0" * (2 * size))
     found = [(case, *measured(case)) for kind in (mechanisms, estimators, commands) for case in kind.cases()]
     print(f"| | settings | pairs | {UNITS_NAMED} |\n|---|---|---|{RULE}")
     groups = [str(case) if every else case.name for case, _, _ in found]
