@@ -76,7 +76,7 @@ def downstream(rows_, unit, design):
 
 @pytest.mark.parametrize("design", ["merged", "maximal", "families"])
 def test_replace(design, caplog):
-    with caplog.at_level(logging.DEBUG):
+    with caplog.at_level(logging.DEBUG), caplog.at_level(logging.WARNING, "numba"):
         one = downstream(rows(1, 200), dg.PrivacyUnit("replace"), design)
         first_log = caplog.text
         caplog.clear()
