@@ -391,8 +391,8 @@ def test_a_ledger_verifies_a_network_that_one_row_paid_for_in_parts(way, unit, t
 
 
 def measured_triples(made):
-    parts = [part for part in made.release.value.singles if isinstance(part, dg.results.NoisyCoefficients)]
-    return any(len(block) == 3 for part in parts for block in part.blocks)
+    parts = getattr(made.release.value, "singles", (made.release.value,))
+    return any(len(b) == 3 for part in parts if isinstance(part, dg.results.NoisyCoefficients) for b in part.blocks)
 
 
 @pytest.mark.proof

@@ -1037,8 +1037,8 @@ MUTANTS = (
     Mutant(
         "the least-squares weights' Jacobian left out",
         "inference/regression/_kernels.py",
-        "value = (a + 0.5) * log_gram",
-        "value = (a - 0.5) * log_gram",
+        "(a + 0.5) * log_gram",
+        "(a - 0.5) * log_gram",
         ("tests/inference/regression/test_kernels.py::test_a_loops_density_and_slope_are_the_plain_ones",),
     ),
     Mutant(
