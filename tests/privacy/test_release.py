@@ -169,10 +169,7 @@ def test_released_tables_are_integers(counts):
 
 #: Modules of inference that are handed a Generator and make none.
 GIVEN_A_GENERATOR = (
-    "classifier/layout",
-    "classifier/loops",
     "chains",
-    "classifier/sampler",
     "counts/_kernels",
     "counts/block_proposals",
     "counts/dirichlet_multinomial",
