@@ -42,12 +42,6 @@ def histogram_counts(
     ``sizes`` are the numbers of levels, above every code; ``totals`` the cells of each table in C order, flat. A joint
     table of at most ``packed`` cells is counted in place of several: by default about a quarter of the rows, as its
     cells are all read once, and PACKED at most.
-
-    >>> totals = np.zeros(6, np.int64), np.zeros(3, np.int64)
-    >>> columns = [np.array([0, 1, 1], np.uint8), np.array([2, 0, 0], np.uint8)]
-    >>> histogram_counts(columns, [2, 3], [(0, 1), (1,)], totals)
-    >>> totals[0].tolist(), totals[1].tolist()
-    ([0, 0, 1, 2, 0, 0], [2, 0, 1])
     """
     if packed is None:
         packed = min(PACKED, 1 << len(columns[0]).bit_length() >> 2) if columns else 1
@@ -69,9 +63,6 @@ def packs(
     Greedy: each table, largest first, joins the pack whose joint table it enlarges least. It looks at the packs that
     share a variable with it, where few do, and at the smallest of each variable of many packs and of all: of the packs
     that share the same variables with a table the smallest is enlarged least.
-
-    >>> packs(((0, 1), (1, 2), (2, 3)), (10, 10, 10, 10), 1000)
-    (((0, 1, 2), (0, 1)), ((2, 3), (2,)))
     """
     packing = _Packing(sizes)
     cells = [math.prod(sizes[v] for v in table) for table in tables]
@@ -134,7 +125,6 @@ def _margin(counted: Integers, joint: Table, table: Table) -> Integers:
 
 
 def _add_joint(columns: Sequence[Column], sizes: Sequence[int], table: Table, total: Integers, block: int) -> None:
-    """Adds one table's counts block by block."""
     rows = len(columns[table[0]])
     room = [np.empty(min(block, rows), kind) for kind in (np.uint8, np.uint16, np.int64)]
     varying = tuple(v for v in table if sizes[v] > 1) or table[:1]  # one level adds nothing

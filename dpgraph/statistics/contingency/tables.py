@@ -15,7 +15,6 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from threading import Event
 
 import numpy as np
@@ -75,10 +74,15 @@ def add_tables(
     kernels = _kernels.compiled() if fast else None if fast is False else _paying_kernels(rows, sizes, tables)
     sliced = [at for at, table in enumerate(tables) if kernels and _small(table, sizes)]
     if kernels and sliced and rows:
-        cells = _in_threads(partial(_sliced, sizes, [tables[at] for at in sliced], kernels), columns, rows)
+        small = [tables[at] for at in sliced]
+
+        def counted(stopped: Event, part: Sequence[Column]) -> Integers:
+            return sliced_counts(part, sizes, small, kernels, stopped=stopped)
+
+        cells = _in_threads(counted, columns, rows)
         ends = np.cumsum([len(totals[at]) for at in sliced])[:-1]
-        for at, counted in zip(sliced, np.split(cells, ends), strict=True):
-            np.add(totals[at], counted, out=totals[at])
+        for at, found in zip(sliced, np.split(cells, ends), strict=True):
+            np.add(totals[at], found, out=totals[at])
     rest = sorted(set(range(len(tables))) - set(sliced))
     histogram_counts(columns, sizes, [tables[at] for at in rest], [totals[at] for at in rest])
 
@@ -104,17 +108,6 @@ def _paying_kernels(
     except RuntimeError:  # numba has nowhere to keep its machine code
         _PAST.work = -math.inf
         return None
-
-
-def _sliced(
-    sizes: Sequence[int],
-    tables: Sequence[Table],
-    kernels: tuple[Callable[..., None], Callable[..., None]],
-    stopped: Event,
-    columns: Sequence[Column],
-) -> Integers:
-    """``sliced_counts`` with the columns as the last argument."""
-    return sliced_counts(columns, sizes, tables, kernels, stopped=stopped)
 
 
 def processors() -> int:
