@@ -31,7 +31,6 @@ SPENDING = ("release", "learn", "fit", "evaluate")
 
 
 def _in_ledger(name: str, metavar: str, help: str) -> Callable[..., Any]:
-    """An option that the environment may set in its place."""
     return click.option(f"--{name}", metavar=metavar, envvar=f"DPGRAPH_{name.upper()}", show_envvar=True, help=help)
 
 

@@ -172,12 +172,10 @@ def _validated(
 
 
 def _changed_fits(folds: int, unit: PrivacyUnit) -> int:
-    """How many training sets one person's rows can change."""
     return folds if unit.n_is_public and unit.rows_per_person > 1 else folds - 1
 
 
 def _plan(epsilon: Number, delta: Number, changed: int, share: Number | None, training: Number | None) -> _Plan:
-    """Splits the whole into ``changed`` equal fits and an evaluation."""
     whole = PrivacyCost(exact(epsilon), exact(delta, "delta", zero=True))
     if share is not None and training is not None:
         raise ReleaseError("give evaluation_share or training_epsilon, not both")
@@ -203,7 +201,6 @@ def _event(plan: _Plan) -> Event:
 
 
 def _check(estimator: Any, budget: Any, folds: Any, person: Any) -> None:
-    """Refuses settings that no rows could mend."""
     kind = estimator if isinstance(estimator, type) else type(estimator)
     settings = estimator.get_params(deep=False) if kind is not estimator and hasattr(kind, "get_params") else {}
     if not {"budget", "epsilon"} <= set(settings):
@@ -247,6 +244,5 @@ def _check_person(person: Any, own: Any, unit: PrivacyUnit) -> None:
 
 
 def _check_rows(rows: Rows, folds: int, unit: PrivacyUnit) -> None:
-    """Where n is public, there must be a row for each fold."""
     if unit.n_is_public and len(rows) < folds:
         raise DomainError(f"{folds} folds need at least as many rows")

@@ -91,7 +91,6 @@ def person_names(ids: Any) -> tuple[str | None, ...]:
 
 
 def _items(ids: Any) -> list[Any] | tuple[Any, ...]:
-    """The ids of persons as a list, one a row."""
     if is_query(ids):
         raise DomainError("person must be a column of X or one id a row; read a query first")
     column: Any = getattr(ids, "to_pylist", None) or getattr(ids, "to_list", None) or getattr(ids, "tolist", None)
@@ -148,7 +147,6 @@ def first_rows(persons: Sequence[str], rows_per_person: int) -> Integers:
 
 
 def _table(X: Any) -> Any:
-    """X as a DataFrame or a two-dimensional array whose elements keep their own types."""
     if is_table(X):
         return table_frame(X)
     problem = "X must be a table or a two-dimensional array; read a file or a query first"

@@ -277,12 +277,10 @@ class PrivateHMM(BaseEstimator):
         return markov_baselines(self.release_, sequence=model.sequence, time=model.time, **how)
 
     def _fitted_model(self) -> HiddenMarkovModel:
-        """The model, once there is one."""
         check_is_fitted(self, "model_")
         return self.model_
 
     def _scores(self, model: HiddenMarkovModel, log: Any) -> MarkovScores:
-        """The scores of a model on the held-out cells, or on all."""
         codes = encode(log, model.network.domain)
         return markov_scores(model, codes.columns, self.held_out_ if self.held_out_.any() else None)
 
@@ -304,7 +302,6 @@ class PrivateHMM(BaseEstimator):
         return budget
 
     def _log_domain(self, log: Any) -> Domain:
-        """The declared domain, or by name the one of the log."""
         if self.domain is None:
             raise DomainError(
                 "PrivateHMM needs domain=..., the declared levels of the sequence, the time and every field; "
@@ -328,7 +325,6 @@ class PrivateHMM(BaseEstimator):
         return inferred.restrict(name for name in inferred.names if name != self.person)
 
     def _cell_flags(self, domain: Domain, cells: Any) -> npt.NDArray[np.bool_]:
-        """A table of cells as flags, shape (sequences, steps)."""
         flags = np.zeros((domain.sizes[self.sequence], domain.sizes[self.time]), bool)
         if cells is not None:
             codes = encode(cells, domain.restrict((self.sequence, self.time))).columns

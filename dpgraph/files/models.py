@@ -32,7 +32,6 @@ def _ensemble_of(plain: Plain, network: Network, provenance: Provenance | None) 
 
 
 def _check_draws(draws: PosteriorDraws, provenance: Provenance | None) -> None:
-    """Refuses draws that do not fit each other."""
     chains = {table.shape[:2] for table in draws.tables.values()}
     if len(chains) != 1 or any(table.ndim < 3 for table in draws.tables.values()):
         raise FileError("the draws of the tables do not fit each other")
@@ -68,7 +67,6 @@ def _check_markov(model: HiddenMarkovModel, provenance: Provenance | None) -> No
 
 
 def _fitted(kind: str, type_: type, write: Any, read: Any, network: Any = attrgetter("network")) -> Codec:
-    """The codec of a model or a posterior of a network."""
     return Codec("fitted", kind, type_, write, read, network, needed_network)
 
 

@@ -60,7 +60,6 @@ def evidence(noisy: NoisyOutcomes, value: float, *blocks: tuple[str, int]) -> Ev
 
 
 def _cells(noisy: NoisyOutcomes, name: str) -> Reals:
-    """The noisy cells of a released block."""
     cells = noisy.block(name)
     assert cells is not None
     return cells
@@ -99,7 +98,6 @@ def right_and_wrong(noisy: NoisyOutcomes, task: Classification) -> tuple[list[Ev
 
 
 def _accuracy(noisy: NoisyOutcomes, task: Classification, interval: float) -> Score:
-    """The share of right predictions."""
     return share_score(noisy, *right_and_wrong(noisy, task), interval)
 
 

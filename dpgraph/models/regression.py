@@ -159,11 +159,9 @@ class LinearRegressionModel:
 
 
 def _short(value: float) -> str:
-    """A number to four digits."""
     return f"{value:.4g}"
 
 
 def _blocks(columns: Reals) -> Iterator[Reals]:
-    """Rows, as many at once as fit in the cache."""
     for start in range(0, len(columns), BLOCK):
         yield columns[start : start + BLOCK]

@@ -274,7 +274,6 @@ def error_bounds(report: PrivacyReport) -> pd.DataFrame:
 
 
 def _paper_scale(network: Network, epsilon: Fraction, unit: PrivacyUnit) -> float:
-    """The scale of Algorithm 1."""
     paper = LaplaceMechanism(epsilon, tables="families", allocation="uniform")
     return paper.event(network, unit).measurements[0].law.scale
 
@@ -341,5 +340,4 @@ def _map_loss(network: Network, epsilon: Fraction, unit: PrivacyUnit) -> Iterato
 
 
 def _log_candidates(levels: int, steps: int) -> float:
-    """ln of the number of ways to share steps among levels."""
     return math.log(math.comb(steps + levels - 1, levels - 1))
