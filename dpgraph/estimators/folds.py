@@ -123,12 +123,13 @@ def folds_by_person(persons: Sequence[str], folds: int, key: bytes) -> Integers:
     >>> found[0] == found[2]
     np.True_
     """
-    folded = {one: _hashed(one, key) % folds for one in set(persons)}
+
+    def fold(one: str) -> int:
+        hashed = hashlib.blake2b(one.encode("utf-8", "surrogatepass"), digest_size=8, key=key)
+        return int.from_bytes(hashed.digest()) % folds
+
+    folded = {one: fold(one) for one in set(persons)}
     return np.array([folded[one] for one in persons], dtype=np.int64)
-
-
-def _hashed(one: str, key: bytes) -> int:
-    return int.from_bytes(hashlib.blake2b(one.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest())
 
 
 def first_rows(persons: Sequence[str], rows_per_person: int) -> Integers:

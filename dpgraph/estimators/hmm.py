@@ -225,9 +225,7 @@ class PrivateHMM(BaseEstimator):
             cells: A table with the sequence and time columns.
             interval: Where given, sd and the ends of intervals of that probability are added.
         """
-        model = self._fitted_model()
-        chosen = self.held_out_ if cells is None else self._cell_flags(model.network.domain, cells)
-        return model.predict_fields(chosen, interval=interval)
+        return self._fitted_model().predict_fields(self.held_out_ if cells is None else cells, interval=interval)
 
     def held_out_log_likelihood(self, log: Any) -> tuple[float, int]:
         """ln P of a log's entries in the held-out cells, whole cells at once, in nats, and how many entries these are.

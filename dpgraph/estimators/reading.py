@@ -84,7 +84,11 @@ def feature_frame(
     strict: bool = False,
     declared: Collection[str] | None = None,
 ) -> pd.DataFrame:
-    """X as a DataFrame whose columns are the features' names."""
+    """X as a DataFrame whose columns are the features' names, ``names`` giving those of an array.
+
+    ``reset`` keeps the features, as a fit does; else they are compared with the kept ones. ``public``: scikit-learn may
+    judge the values, which its messages repeat. ``declared``: the columns of a table that count, in any order.
+    """
     import pandas as pd
 
     if is_table(X):

@@ -20,10 +20,6 @@ from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
 
 
-def _naive_bayes_of(plain: Plain, network: Network, provenance: Provenance | None) -> NaiveBayes:
-    return NaiveBayes(plain["target"], Probabilities(network, tables_of(plain["tables"]), provenance))
-
-
 def _ensemble_of(plain: Plain, network: Network, provenance: Provenance | None) -> NaiveBayesEnsemble:
     if not isinstance(plain["draws"], list):
         raise FileError("an ensemble's draws are a list")
@@ -80,7 +76,9 @@ _NETWORK_MODELS = (
         "naive-bayes",
         NaiveBayes,
         lambda model: {"target": model.target, "tables": plain_tables(model.probabilities.tables)},
-        _naive_bayes_of,
+        lambda plain, network, provenance: NaiveBayes(
+            plain["target"], Probabilities(network, tables_of(plain["tables"]), provenance)
+        ),
         attrgetter("probabilities.network"),
     ),
     _fitted(

@@ -208,20 +208,23 @@ def _several_of(plain: Plain, networks: tuple[Network, ...], provenance: Provena
         raise FileError("the releases are not as many as their events")
     pairs = zip(networks, measured, strict=True)
 
-    def part_of(part: Plain) -> Any:
-        if part["kind"] == "joint" and pooled:
-            return together(JointCounts, part)
+    def single(part: Plain) -> Any:
         if part["kind"] not in _TABLES:
             raise FileError(f"a part of kind {part['kind']!r:.60} is not known")
         network, event = next(pairs)
         return _single_of(part["kind"], part, network, Provenance(event, provenance.unit, provenance.private))
 
-    def together(type_: type, whole: Plain) -> Any:
-        learns = None if whole["learns"] is None else network_of(whole["learns"])
-        return type_(tuple(map(part_of, whole["parts"])), learns)
+    def joint(whole: Plain) -> JointCounts:
+        return JointCounts(tuple(map(single, whole["parts"])), _learns(whole))
 
-    pooled = plain.get("kind") == "pooled-counts"
-    return together(PooledCounts if pooled else JointCounts, plain)
+    if plain["kind"] == "joint-counts":
+        return joint(plain)
+    parts = tuple(joint(part) if part["kind"] == "joint" else single(part) for part in plain["parts"])
+    return PooledCounts(parts, _learns(plain))
+
+
+def _learns(plain: Plain) -> Network | None:
+    return None if plain["learns"] is None else network_of(plain["learns"])
 
 
 def _check_sums(noisy: NoisyMoments | NoisyOutcomes, provenance: Provenance) -> None:

@@ -263,8 +263,9 @@ def error_bounds(report: PrivacyReport) -> pd.DataFrame:
     columns = ["statement", "bound", "value", "found", "unit"]
     if isinstance(network, Margins):
         return pd.DataFrame([], columns=[*columns, "ratio"])
+    counts = count_error_bound(network.cell_count, _paper_scale(*asked), FAILURE)
     rows = [
-        _count_error(*asked),
+        ("Proposition 1: any count is off by at most", counts.union, float(counts.exact), "exact", "rows"),
         *_divergences(*asked, expected_counts(report.shares, report.n)),
         *_fourier_distance(*asked),
         *_map_loss(*asked),
@@ -276,11 +277,6 @@ def error_bounds(report: PrivacyReport) -> pd.DataFrame:
 def _paper_scale(network: Network, epsilon: Fraction, unit: PrivacyUnit) -> float:
     paper = LaplaceMechanism(epsilon, tables="families", allocation="uniform")
     return paper.event(network, unit).measurements[0].law.scale
-
-
-def _count_error(network: Network, epsilon: Fraction, unit: PrivacyUnit) -> tuple[Any, ...]:
-    found = count_error_bound(network.cell_count, _paper_scale(network, epsilon, unit), FAILURE)
-    return "Proposition 1: any count is off by at most", found.union, float(found.exact), "exact", "rows"
 
 
 def _divergences(
@@ -330,14 +326,10 @@ def _map_loss(network: Network, epsilon: Fraction, unit: PrivacyUnit) -> Iterato
         return
     rows = [(network.domain.sizes[family[0]], network.cells(family[1:])) for family in network.families]
     free = sum((levels - 1) * many for levels, many in rows)
-    log_candidates = sum(
-        many * _log_candidates(levels, lattice(levels, mechanism.grid, mechanism.floor, mechanism.law).steps)
-        for levels, many in rows
-    )
+    log_candidates = 0.0
+    for levels, many in rows:
+        steps = lattice(levels, mechanism.grid, mechanism.floor, mechanism.law).steps
+        log_candidates += many * math.log(math.comb(steps + levels - 1, levels - 1))
     bound = temperature * (log_candidates - math.log(FAILURE))
     value = temperature * float(gammaincinv(free / 2, 1 - FAILURE))
     yield "Lemma 4: log posterior lost by the MAP estimate", bound, value, "large n", "nats"
-
-
-def _log_candidates(levels: int, steps: int) -> float:
-    return math.log(math.comb(steps + levels - 1, levels - 1))
