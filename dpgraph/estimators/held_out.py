@@ -19,10 +19,7 @@ from dpgraph.statistics.rows.arrow import Held, read_once
 from dpgraph.statistics.rows.batches import Columns
 from dpgraph.statistics.rows.codes import Codes, encode, members, select
 from dpgraph.statistics.rows.design_columns import columns_of, judged_columns
-from dpgraph.statistics.rows.features import (
-    UNREADABLE,
-    table_frame,
-)
+from dpgraph.statistics.rows.features import UNREADABLE, table_frame
 from dpgraph.statistics.rows.persons import PersonCap, rows_within
 from dpgraph.structure.conversion import array_of, converted, is_query, is_table
 from dpgraph.structure.design import LinearDesign

@@ -13,15 +13,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from dpgraph.estimators.fitting import (
-    Fit,
-    cap_for,
-    check_seed,
-    inference_seed,
-    one_epsilon,
-    scored,
-    warn_if_drowned,
-)
+from dpgraph.estimators.fitting import Fit, cap_for, check_seed, inference_seed, one_epsilon, scored, warn_if_drowned
 from dpgraph.estimators.reading import (
     Given,
     check_target_name,

@@ -93,6 +93,5 @@ _NETWORK_MODELS = (
 NETWORK_READERS: dict[str, Read] = {f"dpgraph-{codec.kind}": codec.read for codec in _NETWORK_MODELS}
 
 register_codecs(
-    *_NETWORK_MODELS,
-    _fitted("hidden-markov-model", HiddenMarkovModel, *structural(HiddenMarkovModel, _check_markov)),
+    *_NETWORK_MODELS, _fitted("hidden-markov-model", HiddenMarkovModel, *structural(HiddenMarkovModel, _check_markov))
 )

@@ -16,15 +16,7 @@ from typing import Any
 import numpy as np
 
 from dpgraph.files.arrays import integers_of, plain_tables, tables_of
-from dpgraph.files.codecs import (
-    Codec,
-    Plain,
-    needed_network,
-    register_codecs,
-    scope_of,
-    structural,
-    without_network,
-)
+from dpgraph.files.codecs import Codec, Plain, needed_network, register_codecs, scope_of, structural, without_network
 from dpgraph.files.networks import network_of, plain_network
 from dpgraph.mechanisms.reproduction import measured_parts
 from dpgraph.privacy.plain_events import law_of, plain_law

@@ -130,7 +130,8 @@ class LinearRegressionModel:
         kind = f"{len(self.features)} features, {len(draws)} draws, method={draws.method!r}{note and f'; {note}'}"
         table = draws.coefficients()[["mean", "lower", "upper"]]
         more = f"\n... ({len(table)} coefficients)" if len(table) > SHOWN else ""
-        return f"LinearRegressionModel({self.target!r}, {kind})\n{table.head(SHOWN).map('{:.4g}'.format).to_string()}{more}"
+        shown = table.head(SHOWN).map("{:.4g}".format).to_string()
+        return f"LinearRegressionModel({self.target!r}, {kind})\n{shown}{more}"
 
     def frame(self, X: Any, probability: float = 0.9) -> pd.DataFrame:
         """For each row prediction, std, lower and upper."""
