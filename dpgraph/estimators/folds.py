@@ -91,6 +91,7 @@ def person_names(ids: Any) -> tuple[str | None, ...]:
 
 
 def _items(ids: Any) -> list[Any] | tuple[Any, ...]:
+    """The ids of persons as a list, one a row."""
     if is_query(ids):
         raise DomainError("person must be a column of X or one id a row; read a query first")
     column: Any = getattr(ids, "to_pylist", None) or getattr(ids, "to_list", None) or getattr(ids, "tolist", None)
@@ -123,13 +124,12 @@ def folds_by_person(persons: Sequence[str], folds: int, key: bytes) -> Integers:
     >>> found[0] == found[2]
     np.True_
     """
-
-    def fold(one: str) -> int:
-        hashed = hashlib.blake2b(one.encode("utf-8", "surrogatepass"), digest_size=8, key=key)
-        return int.from_bytes(hashed.digest()) % folds
-
-    folded = {one: fold(one) for one in set(persons)}
+    folded = {one: _hashed(one, key) % folds for one in set(persons)}
     return np.array([folded[one] for one in persons], dtype=np.int64)
+
+
+def _hashed(one: str, key: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(one.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest())
 
 
 def first_rows(persons: Sequence[str], rows_per_person: int) -> Integers:
@@ -148,6 +148,7 @@ def first_rows(persons: Sequence[str], rows_per_person: int) -> Integers:
 
 
 def _table(X: Any) -> Any:
+    """X as a DataFrame or a two-dimensional array whose elements keep their own types."""
     if is_table(X):
         return table_frame(X)
     problem = "X must be a table or a two-dimensional array; read a file or a query first"

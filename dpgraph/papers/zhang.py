@@ -326,10 +326,15 @@ def _map_loss(network: Network, epsilon: Fraction, unit: PrivacyUnit) -> Iterato
         return
     rows = [(network.domain.sizes[family[0]], network.cells(family[1:])) for family in network.families]
     free = sum((levels - 1) * many for levels, many in rows)
-    log_candidates = 0.0
-    for levels, many in rows:
-        steps = lattice(levels, mechanism.grid, mechanism.floor, mechanism.law).steps
-        log_candidates += many * math.log(math.comb(steps + levels - 1, levels - 1))
+    log_candidates = sum(
+        many * _log_candidates(levels, lattice(levels, mechanism.grid, mechanism.floor, mechanism.law).steps)
+        for levels, many in rows
+    )
     bound = temperature * (log_candidates - math.log(FAILURE))
     value = temperature * float(gammaincinv(free / 2, 1 - FAILURE))
     yield "Lemma 4: log posterior lost by the MAP estimate", bound, value, "large n", "nats"
+
+
+def _log_candidates(levels: int, steps: int) -> float:
+    """ln of the number of ways to share steps among levels."""
+    return math.log(math.comb(steps + levels - 1, levels - 1))
