@@ -97,7 +97,7 @@ class Tally:
         declared = self.kernel.columns
         if self.groups is None:
             return declared
-        variables = dict(declared.variables)
+        variables: dict[str, Any] = dict(declared.variables)
         for condition in self.groups[0].conditions:
             variables.setdefault(condition.by, condition.declaration)
         return Columns(variables, declared.strict)

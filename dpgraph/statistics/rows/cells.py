@@ -10,6 +10,7 @@ No method of an object in a cell is called: its class is checked, and the method
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,9 @@ def typed_cells(cells: Iterable[Any], declared: Any) -> pa.Array:
     if declared is None:
         return _column(cells, person_name, None, pa.string())
     if not isinstance(declared, Categories):
-        names = _bin_names(declared) if isinstance(declared, Bins) else {}
+        names: dict[str, float | None] = {}  # a number inside each bin by the bin's name, None for the nulls' level
+        if isinstance(declared, Bins):
+            names = dict(zip(declared.levels, (*declared.edges[:-1], None), strict=False))
         return _column(cells, lambda cell: _number(cell, names), None, pa.float64())
     match declared.kind:
         case "text":
@@ -88,30 +91,16 @@ def _column(cells: Iterable[Any], read: Callable[[Any], Any], other: Any, kind: 
     return pa.array([other if value is _ELSE else value for value in found], kind)
 
 
-def _bin_names(declared: Bins) -> dict[str, float | None]:
-    """A number inside each bin by the bin's name, and None for the name of the nulls' level."""
-    return dict(zip(declared.levels, (*declared.edges[:-1], None), strict=False))
-
-
-def _is_null(cell: Any) -> bool:
+def _text(cell: Any) -> Any:
+    """A cell as text that UTF-8 can encode, without halves of surrogate pairs."""
     import pandas as pd
 
-    return cell is None or cell is pd.NA or cell is pd.NaT
-
-
-def _text(cell: Any) -> Any:
-    """A cell as text that UTF-8 can encode."""
-    kind = type(cell)
-    if issubclass(kind, str):
+    if issubclass(type(cell), str):
         word = str.__str__(cell)
-        return word if word.isprintable() or _is_unicode(word) else _ELSE
-    number = real_number(cell)
-    return None if _is_null(cell) or (number is not None and number != number) else _ELSE
-
-
-def _is_unicode(word: str) -> bool:
-    """Whether text holds no half of a surrogate pair."""
-    return not any("\ud800" <= letter <= "\udfff" for letter in word)
+        halved = not word.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in word)
+        return _ELSE if halved else word
+    number, null = real_number(cell), cell is None or cell is pd.NA or cell is pd.NaT
+    return None if null or (number is not None and number != number) else _ELSE
 
 
 def _boolean(cell: Any) -> Any:
@@ -154,9 +143,8 @@ def real_number(cell: Any) -> float | None:
 def pandas_column(frame: Any, name: str, domain: Declared) -> pa.Array:
     """One column of a DataFrame by its declared name, NaN as null."""
     problem = f"column {name!r} holds values of more than one kind; make it all text or all numbers"
-    if not domain.strict:
-        return converted(lambda: pandas_array(frame[name]), problem)
-    return converted(lambda: strict_array(frame[name], domain.variables[name]), problem)
+    read = partial(strict_array, declared=domain.variables[name]) if domain.strict else pandas_array
+    return converted(lambda: read(frame[name]), problem)
 
 
 def pandas_array(series: Any) -> pa.Array:

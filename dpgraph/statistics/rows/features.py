@@ -27,18 +27,10 @@ UNREADABLE = "the columns of X cannot be read"
 
 
 def read_features(X: Any, declared: Domain | LinearDesign) -> Mapping[str, npt.NDArray[Any]]:
-    """Reads the features of rows to predict.
+    """The features of rows to predict, for each an array: codes of levels, or of a bounded feature numbers.
 
-    Args:
-        X: A pandas, polars or Arrow table, the path of a CSV or Parquet file, or the cursor of a query, whose other
-            columns are not read; or an array, shape (rows, features), its columns in the order of the declaration.
-        declared: The features' levels, or a design, whose target need not be there.
-
-    Returns:
-        For each feature an array, one value a row: codes of levels, or of a bounded feature numbers.
-
-    Raises:
-        DomainError: If the rows do not fit the declaration.
+    ``X`` is a table, a path or the cursor of a query, whose other columns are not read; or an array, shape (rows,
+    features), its columns in the order of the declaration. A design's target need not be there.
 
     >>> read_features([["b"], ["a"]], Domain.of({"word": ["a", "b"]}))["word"].tolist()
     [1, 0]
@@ -50,18 +42,22 @@ def read_features(X: Any, declared: Domain | LinearDesign) -> Mapping[str, npt.N
 
 
 def is_unread(X: Any) -> bool:
-    """Whether X has named columns and is not in memory: a path, a cursor, an Arrow stream, an iterator of tables.
-
-    >>> is_unread("rows.csv"), is_unread(iter([])), is_unread([[1, 2]])
-    (True, True, False)
-    """
+    """Whether X has named columns and is not in memory: a path, a cursor, an Arrow stream, an iterator of tables."""
     return isinstance(X, str | Iterator) or hasattr(X, "__fspath__") or is_cursor(X) or is_query(X)
 
 
 def table_frame(X: Any) -> pd.DataFrame:
     """A table as a DataFrame."""
+    import pandas as pd
+
+    def made() -> pd.DataFrame:
+        if isinstance(X, pd.DataFrame):
+            return X
+        columns = getattr(X, "column_names", X.columns)  # an Arrow table's columns are its data
+        return pd.DataFrame({str(name): X[name].to_numpy() for name in columns})
+
     refuse_clusters(X)
-    return converted(lambda: _pandas(X), UNREADABLE)
+    return converted(made, UNREADABLE)
 
 
 def declared_columns(frame: pd.DataFrame, declared: Collection[str] | None) -> pd.DataFrame:
@@ -78,9 +74,16 @@ def declared_columns(frame: pd.DataFrame, declared: Collection[str] | None) -> p
 
 
 def array_frame(array: npt.NDArray[Any], names: Sequence[str], *, strict: bool) -> pd.DataFrame:
-    """The columns of an array by name."""
-    columns = {name: array[:, i] for i, name in enumerate(names)}
-    return converted(lambda: _typed(columns, strict), PROBLEM)
+    """The columns of an array by name: objects by what they hold, as they are where that may not refuse a table."""
+    import pandas as pd
+
+    def made() -> pd.DataFrame:
+        columns = {name: array[:, i] for i, name in enumerate(names)}
+        if strict:
+            return pd.DataFrame({name: pd.Series(column, dtype=column.dtype) for name, column in columns.items()})
+        return pd.DataFrame(columns).infer_objects()
+
+    return converted(made, PROBLEM)
 
 
 def refuse_list(X: Any, strict: bool) -> None:
@@ -115,22 +118,3 @@ def named_array(X: Any, names: Sequence[str], strict: bool) -> pd.DataFrame:
     if array.shape[1] != len(names):
         raise DomainError(f"X has {array.shape[1]} columns, and the model has {len(names)} features")
     return array_frame(array, names, strict=strict)
-
-
-def _pandas(X: Any) -> pd.DataFrame:
-    """A table as a DataFrame."""
-    import pandas as pd
-
-    if isinstance(X, pd.DataFrame):
-        return X
-    columns = getattr(X, "column_names", X.columns)  # an Arrow table's columns are its data
-    return pd.DataFrame({str(name): X[name].to_numpy() for name in columns})
-
-
-def _typed(columns: dict[str, Any], strict: bool) -> pd.DataFrame:
-    """Columns of objects by what they hold; as they are where that may not refuse a table."""
-    import pandas as pd
-
-    if strict:
-        return pd.DataFrame({name: pd.Series(column, dtype=column.dtype) for name, column in columns.items()})
-    return pd.DataFrame(columns).infer_objects()

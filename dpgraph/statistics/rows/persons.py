@@ -38,7 +38,7 @@ KEY_BYTES = 16
 
 
 def fresh_key() -> bytes:
-    """A key for one choice of rows: secret, and never used again."""
+    """A secret key for one choice of rows."""
     return secrets.token_bytes(KEY_BYTES)
 
 
@@ -166,7 +166,6 @@ def capped_codes(rows: Any, domain: Domain, cap: PersonCap, parts: frozenset[str
 
 
 def _read(rows: Any, domain: Domain, cap: PersonCap) -> tuple[dict[str, list[Any]], list[pa.Array]]:
-    """The encoded columns and the persons, batch by batch."""
     columns: dict[str, list[Any]] = {name: [] for name in domain.names}
     persons: list[pa.Array] = []
     for batch, is_text in batches(rows, cap.columns(domain)):
@@ -202,11 +201,7 @@ def _person_names(array: pa.Array) -> pa.Array:
 
 
 def _written(word: bytes | None) -> str | None:
-    r"""A name from its bytes; None for blanks, which name nobody. Bytes that are no UTF-8 are told apart.
-
-    >>> _written(b"ann"), _written(b" "), _written(b"\x80") == _written(b"\x81")
-    ('ann', None, False)
-    """
+    """A name from its bytes; None for blanks, which name nobody. Bytes that are no UTF-8 are told apart."""
     if word is None or not word.strip():
         return None
     try:

@@ -30,12 +30,8 @@ _SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
 def kept_rows(persons: Integers, names: Sequence[Any], held: Sequence[npt.NDArray[Any]], cap: int, key: bytes) -> Flags:
     """Flags of the rows that count, at most ``cap`` of each person.
 
-    Args:
-        persons: For each row the position of its person's name, -1 for a row of nobody, which never counts.
-        names: The names of persons, each once.
-        held: What the rows hold: for each variable an array of integers, one a row.
-        cap: How many rows of one person count, at least 1.
-        key: 1 to 64 bytes.
+    ``persons`` holds for each row the position of its person's name, -1 for a row of nobody, which never counts;
+    ``held`` for each variable an array of integers, one a row; ``key`` 1 to 64 bytes.
 
     >>> kept_rows(np.array([0, 0, 1, -1]), ["ann", "bob"], [np.array([7, 7, 7, 7])], 2, b"key").tolist()
     [True, True, True, False]
