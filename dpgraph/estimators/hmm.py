@@ -21,7 +21,7 @@ from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyLeakWarning, PrivacyUnit, ReleaseError, exact
 from dpgraph.statistics.counts import count
 from dpgraph.statistics.rows.codes import Codes, encode
-from dpgraph.statistics.rows.infer import domain_of_rows
+from dpgraph.statistics.rows.features import domain_of_rows
 from dpgraph.structure.conversion import is_table
 from dpgraph.structure.domain import Domain, DomainError
 from dpgraph.structure.network import Network

@@ -269,7 +269,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
 
     def _inferred(self, given: Given, y: Any) -> tuple[Domain, str]:
         """A domain read off the rows, and the target's name."""
-        from dpgraph.statistics.rows.infer import domain_of_rows
+        from dpgraph.statistics.rows.features import domain_of_rows
 
         check_classification_targets(given.values)
         warnings.warn(

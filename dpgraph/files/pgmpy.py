@@ -25,9 +25,8 @@ from dpgraph.privacy.errors import FileError
 from dpgraph.privacy.records import Release
 from dpgraph.structure.domain import DomainWarning, NetworkError
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.model_arguments import probabilities_given
 from dpgraph.structure.network import Network
-from dpgraph.structure.tables import Probabilities
+from dpgraph.structure.tables import Probabilities, probabilities_given
 
 #: Characters that may not be read back as they were written, in names of variables and in levels.
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_.+-]")

@@ -101,16 +101,12 @@ class Families:
     network: Network
     made: ClassVar[str] = "counts"
     of: ClassVar[str] = "network"
+    rows_at_once: ClassVar[int | None] = None
 
     @property
     def columns(self) -> Domain:
         """The network's variables."""
         return self.network.domain
-
-    @property
-    def rows_at_once(self) -> None:
-        """Counting has threads of its own."""
-        return None
 
     @property
     def size(self) -> int:

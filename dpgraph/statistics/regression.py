@@ -40,11 +40,7 @@ class Products:
     design: LinearDesign
     made: ClassVar[str] = "sums"
     of: ClassVar[str] = "design"
-
-    @property
-    def rows_at_once(self) -> int:
-        """A thread's share of a table in memory."""
-        return BATCH
+    rows_at_once: ClassVar[int | None] = BATCH
 
     @property
     def columns(self) -> Columns:

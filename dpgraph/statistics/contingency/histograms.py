@@ -2,7 +2,7 @@
 
 The work grows with the rows alone and the memory besides the table with the block alone, so it serves large tables,
 however sparse. Small tables are packed: one joint table is counted and each is a margin of it.
-Arrays in, arrays out; codes, sizes and tables are as in ``bitslice``.
+Arrays in, arrays out; codes, sizes and tables are as in ``tables``.
 """
 
 from __future__ import annotations

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgraph.statistics.contingency import _kernels, bitslice, histograms
+from dpgraph.statistics.contingency import _kernels, histograms
 from dpgraph.statistics.contingency import tables as contingency
-from dpgraph.statistics.contingency.bitslice import sliced_counts
 from dpgraph.statistics.contingency.histograms import histogram_counts, packs
-from dpgraph.statistics.contingency.tables import add_tables
+from dpgraph.statistics.contingency.tables import add_tables, sliced_counts
 from tests.tiers import examples
 
 PLAIN = _kernels.slice_column, _kernels.count_blocks
@@ -170,7 +169,7 @@ def test_plain_bit_slicing_counts_what_a_person_would(case, block):
 def test_compiled_bit_slicing_counts_what_a_person_would(compiled, case, block, masks):
     columns, sizes, tables = case
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bitslice, "MASKS", masks)
+        patch.setattr(contingency, "MASKS", masks)
         cells = sliced_counts(columns, sizes, tables, compiled, block)
     assert cells.tolist() == list(itertools.chain.from_iterable(by_hand(columns, sizes, tables)))
 
