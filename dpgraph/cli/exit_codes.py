@@ -50,7 +50,7 @@ class Stopped(BaseException):
 def ended(command: Callable[[], Any]) -> int:
     """Runs a command and returns its exit code; what it raises is told in a line."""
     _fill_closed_streams()
-    with _plain_warnings(), _stoppable() as hearing:
+    with _patched(warnings, "formatwarning", _plain_warning), _stoppable() as hearing:
         code = _code(command, hearing)
     for stream in (sys.stdout, sys.stderr):
         if not _settled(stream) and stream is sys.stdout and code == 0:
@@ -123,7 +123,6 @@ def _settled(stream: Any) -> bool:
 
 @contextmanager
 def _patched(module: Any, name: str, value: Any) -> Iterator[None]:
-    """A module with another value for a while."""
     before = getattr(module, name)
     setattr(module, name, value)
     try:
@@ -132,20 +131,13 @@ def _patched(module: Any, name: str, value: Any) -> Iterator[None]:
         setattr(module, name, before)
 
 
-def _plain_warnings() -> AbstractContextManager[None]:
-    """Warnings as a line each, escaped as all words are, without the place in the code."""
-    return _patched(warnings, "formatwarning", lambda message, *_, **__: f"warning: {escaped(message)}\n")
+def _plain_warning(message: Any, *_: Any, **__: Any) -> str:
+    """A warning as one escaped line, without the place in the code."""
+    return f"warning: {escaped(message)}\n"
 
 
 class Hearing:
-    """Which signals have come, and whether the next one may still interrupt.
-
-    Attributes:
-        open: Whether the command still runs.
-        told: The signals that have come.
-        held: Set while an interruption is still to be made: it came where it may not be, or Python dropped it.
-        again: Whether the next call is such an interruption, and no second signal.
-    """
+    """Which signals have come, and whether the next one may still interrupt."""
 
     def __init__(self) -> None:
         self.open = True
@@ -243,7 +235,6 @@ def _watched(heard: list[int], hearing: Hearing) -> Iterator[None]:
 
 
 def _end_now(number: int) -> None:
-    """Ends the process at once, without a temporary file."""
     _remove_temporary_files()
     os._exit(128 + number)
 

@@ -162,7 +162,6 @@ def _beside(released: Any) -> dict[str, Any]:
 
 
 def _release_of(plain: Any) -> Release[Any]:
-    """The release in a document, or beside the model in it."""
     inner = plain.get(BESIDE, plain) if isinstance(plain, dict) else plain
     value = value_of(inner)
     if not isinstance(value, Release):

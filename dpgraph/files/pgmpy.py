@@ -130,7 +130,6 @@ def write_bif(probabilities: Probabilities) -> str:
 
 
 def _in_order(text: str, names: Sequence[str]) -> str:
-    """pgmpy's text, whose variables and tables are sorted by name, in the domain's order."""
     head, *blocks = text.removesuffix("\n}\n").split("\n}\n")
     place = {name: i for i, name in enumerate(sorted(names))}
     assert len(blocks) == 2 * len(place)
@@ -139,7 +138,6 @@ def _in_order(text: str, names: Sequence[str]) -> str:
 
 
 def _named_for_bif(probabilities: Probabilities) -> Probabilities:
-    """The same tables under names that BIF keeps."""
     network = probabilities.network
     names = _bif_words(network.domain.names, names=True)
     levels = {name: _bif_words(map(str, network.domain.levels(name))) for name in network.domain.names}
@@ -204,7 +202,6 @@ def example(name: str) -> Probabilities:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Suppresses the deprecation warnings that pgmpy raises about itself."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

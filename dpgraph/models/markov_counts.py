@@ -126,12 +126,10 @@ def fit_hmm(
 
 
 def _by_field(drawn: Reals, fields: dict[str, slice]) -> FrozenMap[str, Reals]:
-    """The columns of each field."""
     return FrozenMap((name, drawn[..., columns]) for name, columns in fields.items())
 
 
 def _held_out(given: LogEvidence, cells: Flags | None) -> LogEvidence:
-    """The evidence without some cells."""
     if cells is None:
         return given
     if np.shape(cells) != given.shape:
@@ -143,9 +141,6 @@ def with_known_entries(given: LogEvidence, entries: npt.ArrayLike) -> LogEvidenc
     """The evidence with one more field, of one level: the public number of entries of each cell, shape (chains, steps).
 
     Counted from the log it would be private: such a table is released like that of any field of one level.
-
-    Raises:
-        InferenceError: If the numbers are not such a table.
     """
     table = np.asarray(entries)
     if table.shape != given.shape or table.dtype.kind not in "iu" or table.min() < 0:
@@ -163,11 +158,7 @@ def with_known_entries(given: LogEvidence, entries: npt.ArrayLike) -> LogEvidenc
 
 
 def check_choice(states: object, most_states: object, sequence_effects: object) -> None:
-    """Refuses wrong settings of the number of states and of effects.
-
-    Raises:
-        InferenceError: Naming the setting.
-    """
+    """Refuses wrong settings of the number of states and of effects."""
     if isinstance(states, str) and states != "auto":
         raise InferenceError(f'n_states must be a whole number, at least 1, or "auto"; got {states!r:.60}')
     check_whole_number("most_states", most_states, 1)

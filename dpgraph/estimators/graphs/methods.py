@@ -33,10 +33,7 @@ def best_method(task: Task) -> tuple[str, str]:
         return "pairs", "all pairs measured once: with a delta their noise grows with the root of their number only"
     if task.n is None:
         known = "; it is public, and n=len(rows) lets methods be compared" if task.budget.unit.n_is_public else ""
-        return (
-            "pairs",
-            f"all pairs measured once: nothing says how many rows there are, so no choice is paid{known}",
-        )
+        return ("pairs", f"all pairs measured once: nothing says how many rows there are, so no choice is paid{known}")
     pairs, tables, choice = noise_shares(task)
     if pairs < DROWNED:
         return (
