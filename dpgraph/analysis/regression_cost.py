@@ -55,9 +55,7 @@ def regression_cost(
         planned = weighted_design(design, budget, unit, shown, gaussian=gaussian)
         mechanism = GaussianMechanism(budget, delta) if gaussian else LaplaceMechanism(budget)
         (plan,) = mechanism.event(planned, unit).measurements
-        variance = (
-            plan.law.variance(plan.cells) / planned.weight**2
-        )  # of one product of weight 1
+        variance = plan.law.variance(plan.cells) / planned.weight**2  # of one product of weight 1
         shaped = _noise_covariance(planned, slopes, unit)
         noisy = np.einsum("ij,jk,ik->i", inverse, shaped, inverse) * variance
         share = 2 * math.sqrt(variance * len(moments)) * np.linalg.eigvalsh(inverse)[-1] / size
