@@ -112,14 +112,6 @@ def is_beyond_tables(value: Any, network: Network) -> bool:
     A family of it then lies in no measured table: chains read all tables at once, and variables that no table holds
     together are left to the tables of their parts and the prior. Releases of a graph alone are read for graphs whose
     families their tables hold.
-
-    >>> from dpgraph.privacy.records import DiscreteLaplace
-    >>> margins = Margins.of_tables({name: [0, 1] for name in "abc"}, ["ab", "bc", "ac"])
-    >>> tables = {table: np.zeros((2, 2), int) for table in margins.tables}
-    >>> noisy = NoisyCounts(margins, tables, dict.fromkeys(tables, DiscreteLaplace(1.0)), 9)
-    >>> collider = Network.of(margins.domain, {"c": ["a", "b"]})
-    >>> is_beyond_tables(noisy, collider), is_beyond_tables(noisy, Network.of(margins.domain, {"c": ["a"]}))
-    (True, False)
     """
     parts = _parts(value)
     if not isinstance(network, Network) or isinstance(network, Margins):

@@ -29,13 +29,7 @@ _ELSE: Any = object()
 
 
 def typed_cells(cells: Iterable[Any], declared: Any) -> pa.Array:
-    """Cells, any Python objects, as a column of the declared kind; None declares a person's name, else a number.
-
-    >>> typed_cells(["F", 3, None, "X"], Categories(["F", "M"], other="M", missing="M")).to_pylist()
-    ['F', 'M', None, 'X']
-    >>> typed_cells([1, "2.5", {"who": "Ann"}], Bins([0, 1, 2], missing=True)).to_pylist()
-    [1.0, 2.5, None]
-    """
+    """Cells, any Python objects, as a column of the declared kind; None declares a person's name, else a number."""
     if declared is None:
         return _column(cells, person_name, None, pa.string())
     if not isinstance(declared, Categories):
@@ -176,7 +170,6 @@ def _typed_array(values: Any, declared: Any) -> pa.Array:
 
 
 def _dictionary_array(values: Any, words: pa.Array) -> pa.Array:
-    """The codes of a categorical column over its words."""
     codes = values.codes
     if codes.min(initial=0) < 0:  # a null of the dictionary in place of one of the column: no bitmap to make and read
         words = pa.concat_arrays([words, pa.nulls(1, words.type)])

@@ -161,7 +161,6 @@ def domain_of_rows(rows: Any, strict: bool = False) -> Domain:
 
 
 def _variable(column: pa.Array, name: str, strict: bool) -> Variable:
-    """Levels or quartile bins of one column."""
     array = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
     if pa.types.is_floating(array.type):
         array = pc.if_else(pc.is_nan(array), None, array)

@@ -60,7 +60,6 @@ def narrow_codes(
 
 
 def _word_codes(words: pa.Array, variable: Variable) -> Signed:
-    """The codes of a dictionary's words."""
     plain = _is_textual(variable) and is_string(words.type)
     if plain and len(words) == variable.size <= FEW and words.equals(pa.array(variable.levels, words.type)):
         return np.arange(len(words), dtype=np.int32)  # ten times faster
@@ -252,7 +251,6 @@ def value_type(array: pa.Array) -> pa.DataType:
 
 
 def _word_code(word: str | None, variable: Variable, strict: bool) -> int:
-    """The code of one word of a CSV file."""
     if word is None:
         return NULL
     if isinstance(variable, Bins) and word in variable.levels:

@@ -31,7 +31,6 @@ class Place:
 
     @property
     def _system(self) -> Any:
-        """The file system of an address."""
         return _opened(self.address)[0]
 
     @property
@@ -87,7 +86,6 @@ class Place:
         return self if self.address else Place(os.path.abspath(self.path))
 
     def _asked(self, question: str) -> Any:
-        """What its file system says."""
         return converted(lambda: getattr(self._system, question)(self.path), _unreachable(self), passing=OURS)
 
 
@@ -117,7 +115,6 @@ def is_there(path: str | Path) -> bool:
 
 
 def _opened(address: str) -> tuple[Any, str]:
-    """The file system of an address, and the path within it."""
     try:
         from fsspec.core import url_to_fs
     except ImportError:

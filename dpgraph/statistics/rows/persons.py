@@ -119,19 +119,16 @@ def cap_rows(rows: Any, domain: Domain, person: str, rows_per_person: int, *, pa
     """Encodes some rows of each person, chosen by a fresh secret key whatever the rows of others, and drops the rest.
 
     Each of a person's rows has the same chance to be kept. Give it the whole log. For the groups of ``Budget.parallel``
-    cap first and then count with ``where=``: groups that are capped separately have up to ``rows_per_person`` rows of
-    a person each, more than the unit allows in all, and ``release`` refuses them.
+    cap first and then count with ``where=``: ``release`` refuses groups that are capped separately.
 
     Args:
-        rows: A pandas, polars or Arrow table, anything with ``__arrow_c_stream__``, a CSV or Parquet path, a folder of
-            Parquet files, or an iterator of tables.
+        rows: As ``dg.count`` takes them, but for ``Codes`` and tables on a cluster.
         domain: The declared variables, without the person.
         person: The column that identifies the person; its values are compared as text, never kept. A null, or text that
             is blank, refuses the table; in a strict domain such a row is dropped, so the number of rows is private.
         rows_per_person: How many rows of one person count.
-        part: A name, if these rows are one of several parts of a log and no person has rows in two of them, as where
-            a log is cut by a digest of the person. Counts of parts with different names then add. dpgraph takes
-            this on trust; leave it out for parts by time or place.
+        part: A name, if these rows are one of several parts of a log and no person has rows in two of them, which
+            dpgraph takes on trust. Counts of parts with different names then add; parts by time or place have none.
 
     Returns:
         Codes, sensitive like the rows. They and their counts remember the cap, so that ``release`` refuses a budget
@@ -200,7 +197,6 @@ def person_names(array: pa.Array, person: str, strict: bool) -> pa.Array:
 
 
 def _person_names(array: pa.Array) -> pa.Array:
-    """The text by which each person is known."""
     words = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     kind, found = value_type(array), words.dictionary
     if pa.types.is_binary(kind) or is_string(kind):
@@ -225,11 +221,7 @@ def _written(word: bytes | None) -> str | None:
 
 
 def _shortest(text: str) -> str:
-    """A decimal number, or a time, without the zeros that its column's type puts at the end of its decimal places.
-
-    >>> _shortest("7.00"), _shortest("7.50"), _shortest("-0.0"), _shortest("2026-01-01 12:00:00.000Z")
-    ('7', '7.5', '0', '2026-01-01 12:00:00Z')
-    """
+    """A decimal number, or a time, without the zeros that its column's type puts at the end of its decimal places."""
     short = re.sub(r"\.(\d*?)0*(?!\d)", lambda found: f".{found[1]}" if found[1] else "", text, count=1)
     return "0" if short == "-0" else short
 
@@ -239,9 +231,6 @@ def kept_rows(persons: Integers, names: Sequence[Any], held: Sequence[npt.NDArra
 
     ``persons`` holds for each row the position of its person's name, -1 for a row of nobody, which never counts;
     ``held`` for each variable an array of integers, one a row; ``key`` 1 to 64 bytes.
-
-    >>> kept_rows(np.array([0, 0, 1, -1]), ["ann", "bob"], [np.array([7, 7, 7, 7])], 2, b"key").tolist()
-    [True, True, True, False]
     """
     kept = persons >= 0
     many = np.append(np.bincount(persons[kept], minlength=len(names)), 0)  # the last one is nobody's, at -1
@@ -291,7 +280,6 @@ def _places(first: Flags) -> Integers:
 
 
 def _mixed(words: Words) -> Words:
-    """The words put through splitmix64."""
     words = words + _STEP
     words = (words ^ (words >> _SHIFTS[0])) * _FIRST
     words = (words ^ (words >> _SHIFTS[1])) * _SECOND
@@ -306,5 +294,4 @@ def _person_words(names: Sequence[Any], wanted: Integers, key: bytes) -> Words:
 
 
 def _word(text: bytes, key: bytes, purpose: bytes = b"") -> np.uint64:
-    """A keyed hash, BLAKE2b, as a word."""
     return np.uint64(int.from_bytes(hashlib.blake2b(text, digest_size=8, key=key, person=purpose).digest(), "little"))

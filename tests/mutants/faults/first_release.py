@@ -365,7 +365,7 @@ MUTANTS = (
     ),
     Mutant(
         "a margin of a packed table with its axes in the wrong order",
-        "statistics/contingency/histograms.py",
+        "statistics/contingency/tables.py",
         ".transpose([kept.index(v) for v in table])",
         "",
         (f"{CONTINGENCY}::test_a_margin_of_a_pack_has_the_order_of_its_own_table",),
