@@ -227,13 +227,9 @@ def question_cost(
 
 def uniform(network: Network) -> Probabilities:
     """The probabilities that stand for a bare DAG: all levels alike."""
-    return Probabilities(
-        network,
-        FrozenMap(
-            (name, np.full(network.shape(network.family(name)), 1 / network.domain.sizes[name]))
-            for name in network.domain.names
-        ),
-    )
+    sizes = network.domain.sizes
+    tables = FrozenMap((name, np.full(network.shape(network.family(name)), 1 / sizes[name])) for name in sizes)
+    return Probabilities(network, tables)
 
 
 def checked_question(question: Any) -> dict[str, Any]:

@@ -50,7 +50,7 @@ class Stopped(BaseException):
 def ended(command: Callable[[], Any]) -> int:
     """Runs a command and returns its exit code; what it raises is told in a line."""
     _fill_closed_streams()
-    with _patched(warnings, "formatwarning", _plain_warning), _stoppable() as hearing:
+    with _plain_warnings(), _stoppable() as hearing:
         code = _code(command, hearing)
     for stream in (sys.stdout, sys.stderr):
         if not _settled(stream) and stream is sys.stdout and code == 0:
@@ -131,9 +131,9 @@ def _patched(module: Any, name: str, value: Any) -> Iterator[None]:
         setattr(module, name, before)
 
 
-def _plain_warning(message: Any, *_: Any, **__: Any) -> str:
-    """A warning as one escaped line, without the place in the code."""
-    return f"warning: {escaped(message)}\n"
+def _plain_warnings() -> AbstractContextManager[None]:
+    """Warnings as a line each, escaped as all words are, without the place in the code."""
+    return _patched(warnings, "formatwarning", lambda message, *_, **__: f"warning: {escaped(message)}\n")
 
 
 class Hearing:

@@ -135,9 +135,8 @@ def verify(place: str, dataset: str | None, head: str | None, source: str | None
         show_json(plain, indent=1)
     words = "\n".join(escaped(one) for one in found)
     if all(one.ok for one in found):
-        for line in words.split("\n") + (
-            [] if source is None else [f"{source} is what the rows that it names paid for"]
-        ):
+        of_release = [] if source is None else [f"{source} is what the rows that it names paid for"]
+        for line in words.split("\n") + of_release:
             say(line)
         return
     if as_json:

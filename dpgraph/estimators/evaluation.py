@@ -140,13 +140,10 @@ def outcomes(
     X: Any,
     y: Any = None,
     *,
-    scores: Iterable[ClassifierScore] = SCORES,
-    bounds: tuple[float, float] | None = None,
-    largest_loss: float | None = None,
-    largest_error: float | None = None,
     group: RowGroup | None = None,
     unit: PrivacyUnit | None = None,
     cap: PersonCap | None = None,
+    **settings: Any,
 ) -> Moments:
     """Sums how right a model is on held-out rows: sensitive, exact, and adding to those of other rows.
 
@@ -156,8 +153,7 @@ def outcomes(
     refuse_clusters(X, y)
     refuse_group(group, cap, "Judge all rows by one budget, or groups without person=, where nobody has several rows")
     fitted = held_out.fitted_model(model)
-    sums = task_of(fitted, scores=scores, bounds=bounds, largest_loss=largest_loss, largest_error=largest_error)
-
+    sums = task_of(fitted, **settings)
     if isinstance(sums, Entries) and y is not None:
         raise DomainError("a hidden Markov model is judged by a log alone; leave y out")
     X, y = held_out.judged_rows(fitted, X, y, cap, group)

@@ -422,12 +422,8 @@ class HiddenMarkovModel:
 
         sequences, steps = np.nonzero(chosen)
         levels = self.network.domain.levels
-        return pd.DataFrame(
-            {
-                self.sequence: [levels(self.sequence)[r] for r in sequences],
-                self.time: [levels(self.time)[t] for t in steps],
-            }
-        )
+        named = [levels(self.sequence)[r] for r in sequences], [levels(self.time)[t] for t in steps]
+        return pd.DataFrame({self.sequence: named[0], self.time: named[1]})
 
     def __repr__(self) -> str:
         copies, draws = self.log_joint.shape

@@ -121,7 +121,18 @@ def fit_hmm(
         FrozenMap({}) if named.effects is None else _by_field(named.effects, fields),
         choice,
     )
-    _warn_of_poor_mixing(model)
+    found = model.diagnostics
+    if found["r_hat"] > MOST_R_HAT:
+        warnings.warn(
+            f"the sampler's chains have not mixed: R-hat {found['r_hat']:.3f}, of predictions "
+            f"{found['r_hat of predictions']:.3f}, effective size {found['effective_size']:.0f}; raise iterations and "
+            "burn_in before you quote states. "
+            "That is free: dg.fit_hmm(model.release_, states, sequence=..., time=..., iterations=...) learns again "
+            "from the same release, as dpgraph refit does from a saved model. "
+            "Privacy is not at stake",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     return model
 
 
@@ -164,22 +175,6 @@ def check_choice(states: object, most_states: object, sequence_effects: object) 
     check_whole_number("most_states", most_states, 1)
     if sequence_effects is not None and not isinstance(sequence_effects, bool):
         raise InferenceError(f"sequence_effects must be True, False or None; got {sequence_effects!r:.60}")
-
-
-def _warn_of_poor_mixing(model: HiddenMarkovModel) -> None:
-    """Accuracy is at stake, not privacy."""
-    found = model.diagnostics
-    if found["r_hat"] > MOST_R_HAT:
-        warnings.warn(
-            f"the sampler's chains have not mixed: R-hat {found['r_hat']:.3f}, of predictions "
-            f"{found['r_hat of predictions']:.3f}, effective size {found['effective_size']:.0f}; raise iterations and "
-            "burn_in before you quote states. "
-            "That is free: dg.fit_hmm(model.release_, states, sequence=..., time=..., iterations=...) learns again "
-            "from the same release, as dpgraph refit does from a saved model. "
-            "Privacy is not at stake",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
 
 
 def markov_baselines(
