@@ -372,7 +372,6 @@ def hmm_forecast(
 
 
 def _hidden_markov(model: Any, field: str | None = None) -> HiddenMarkovModel:
-    """The model itself, or the one that an estimator fitted; it must have the field."""
     fitted = getattr(model, "model_", model)
     if not isinstance(fitted, HiddenMarkovModel):
         raise NetworkError(f"a HiddenMarkovModel or a fitted PrivateHMM is needed; got {type(model).__name__}")
@@ -404,7 +403,6 @@ def _name_ticks(axes: Any, levels: Any) -> None:
 
 
 def _axes(axes: Any, size: tuple[float, float]) -> Any:
-    """The given axes, or those of a new figure."""
     if axes is not None:
         return axes
     _require_matplotlib()
@@ -414,6 +412,5 @@ def _axes(axes: Any, size: tuple[float, float]) -> Any:
 
 
 def _require_matplotlib() -> None:
-    """Names the extra where it is not installed."""
     if find_spec("matplotlib") is None:
         raise ImportError("pictures need matplotlib: pip install 'dpgraph[plot]'")

@@ -45,7 +45,7 @@ BREAKS = [
     ("audit/calibrating.py", "matplotlib.axes", "matplotlib lives in plot"),
     ("inference/network/draws.py", "arviz_base", "arviz lives in files.arviz"),
     ("structure/tables.py", "pyarrow", "pyarrow lives in statistics and files"),
-    ("statistics/engines/total.py", "pyspark.sql", "pyspark lives in statistics.engines.spark"),
+    ("statistics/summary.py", "pyspark.sql", "pyspark lives in statistics.engines.spark"),
     ("files/networks.py", "dask.dataframe", "dask lives in statistics.engines.dask"),
     ("statistics/rows/parquet.py", "fsspec", "fsspec lives in statistics.rows.locations"),
     ("models/naive_bayes.py", "sklearn.base", "scikit-learn lives in estimators"),

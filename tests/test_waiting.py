@@ -20,7 +20,7 @@ from dpgraph.files import digest as digest_module
 from dpgraph.files import networks, packed
 from dpgraph.inference.network import by_tables, held_draws
 from dpgraph.privacy import noise as noise_module
-from dpgraph.statistics.contingency import _kernels, bitslice
+from dpgraph.statistics.contingency import _kernels
 from dpgraph.statistics.contingency import tables as contingency
 
 pytestmark = pytest.mark.usefixtures("uncollected")
@@ -373,8 +373,8 @@ def test_threads_that_count_stop_between_two_blocks(monkeypatch):
     monkeypatch.setattr(_kernels, "compiled", lambda: (slice_column, counted))
     monkeypatch.setattr(contingency, "processors", lambda: 2)
     monkeypatch.setattr(contingency, "THREAD_VALUES", 1)
-    monkeypatch.setattr(bitslice, "MASKS", 1)
-    rows = 100 * bitslice.BLOCK
+    monkeypatch.setattr(contingency, "MASKS", 1)
+    rows = 100 * contingency.BLOCK
     with pytest.raises(KeyboardInterrupt):
         contingency.add_tables([np.zeros(rows, np.uint8)], [1], [(0,)], [np.zeros(1, np.int64)], fast=True)
     assert len(calls) < 50

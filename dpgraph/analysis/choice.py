@@ -145,10 +145,8 @@ def _gaussian(network: Network, epsilon: Fraction, delta: Fraction, unit: Privac
     mechanism = GaussianMechanism(epsilon, delta)
     measured = mechanism.event(network, unit).measurements
     laws = {m.table: m.law for m in measured}
-    reach, variances = (
-        math.sqrt(l2_squared(network, list(laws), unit)),
-        consistent_variance(network, laws, unit.n_is_public),
-    )
+    reach = math.sqrt(l2_squared(network, list(laws), unit))
+    variances = consistent_variance(network, laws, unit.n_is_public)
     note = "least squares; delta above 0"
     yield Candidate("Gaussian, maximal tables", mechanism, network, measured, variances, reach, note)
     if not unit.n_is_public and max(network.domain.sizes.values()) <= MOST_LEVELS:

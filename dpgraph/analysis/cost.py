@@ -451,9 +451,7 @@ def mechanism_rows(priced: list[Candidate]) -> TableRows:
     rows: TableRows = []
     for one in priced:
         scales = [_scale(m) / one.grid for m in one.measured]
-        scales = [
-            scale for scale in scales if scale > 0
-        ] or scales  # a variable of one level has none where n is public
+        scales = [scale for scale in scales if scale > 0] or scales  # one level has no noise where n is public
         rows.append(
             {
                 "mechanism": one.label,

@@ -227,13 +227,9 @@ def question_cost(
 
 def uniform(network: Network) -> Probabilities:
     """The probabilities that stand for a bare DAG: all levels alike."""
-    return Probabilities(
-        network,
-        FrozenMap(
-            (name, np.full(network.shape(network.family(name)), 1 / network.domain.sizes[name]))
-            for name in network.domain.names
-        ),
-    )
+    sizes = network.domain.sizes
+    tables = FrozenMap((name, np.full(network.shape(network.family(name)), 1 / sizes[name])) for name in sizes)
+    return Probabilities(network, tables)
 
 
 def checked_question(question: Any) -> dict[str, Any]:
@@ -268,7 +264,6 @@ def _widths(
 
 
 def _known(network: Network, exact: Mapping[str, Integers], n: int, rng: np.random.Generator) -> Any:
-    """The posterior of exact counts, under the prior that the noisy ones are read with."""
     if isinstance(_method(network, n), Records):
         drawn = tables_given_counts(network, HierarchicalPrior(), exact, rng, DRAWS)
         return DrawnTables(network, {name: np.maximum(table, UNDERFLOWN) for name, table in drawn.items()})
@@ -285,7 +280,6 @@ def _method(network: Network, n: int) -> Records | Tables:
 
 
 def _frame(answer: Answer, noisy: Reals, plain: Reals) -> pd.DataFrame:
-    """A row for each entry, from widths with axes (world, entry)."""
     frame = answer.to_frame()[list(answer.columns)]
     width, without = noisy.mean(axis=0), plain.mean(axis=0)
     noise = np.clip(1 - (without / np.maximum(width, 1e-300)) ** 2, 0, 1)

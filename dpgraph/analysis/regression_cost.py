@@ -49,10 +49,14 @@ def regression_cost(
     declared = [design.features.get(column.variable) for column in design.columns[:-1]]
     units = np.array([half / (one.half if isinstance(one, Bounded) else 1.0) for one in declared])
     rows: list[tuple[Any, ...]] = []
+    gaussian = exact(delta, "delta", zero=True) > 0
     for budget, size in itertools.product(budgets, sizes):
         shown = int(size) if unit.n_is_public else None
-        planned = weighted_design(design, budget, unit, shown, gaussian=exact(delta, "delta", zero=True) > 0)
-        shaped, variance = _noise_covariance(planned, slopes, unit), _noise_variance(planned, budget, delta, unit)
+        planned = weighted_design(design, budget, unit, shown, gaussian=gaussian)
+        mechanism = GaussianMechanism(budget, delta) if gaussian else LaplaceMechanism(budget)
+        (plan,) = mechanism.event(planned, unit).measurements
+        variance = plan.law.variance(plan.cells) / planned.weight**2  # of one product of weight 1
+        shaped = _noise_covariance(planned, slopes, unit)
         noisy = np.einsum("ij,jk,ik->i", inverse, shaped, inverse) * variance
         share = 2 * math.sqrt(variance * len(moments)) * np.linalg.eigvalsh(inverse)[-1] / size
         plain = noise * deviation**2 * np.diag(inverse) / size
@@ -106,14 +110,6 @@ def _slope_products(design: LinearDesign, moments: Reals, explained: float) -> R
     covariance = moments[1:, 1:] - np.outer(mean, mean)
     around = np.vstack([-mean, np.eye(size - 1)])  # the intercept keeps the target's mean at 0
     return around @ around.T * explained / np.trace(covariance)
-
-
-def _noise_variance(design: LinearDesign, epsilon: Number, delta: Number, unit: PrivacyUnit) -> float:
-    """The variance of the noise on one product of weight 1, in products of columns at their bounds."""
-    pure = exact(delta, "delta", zero=True) == 0
-    mechanism = LaplaceMechanism(epsilon) if pure else GaussianMechanism(epsilon, delta)
-    (plan,) = mechanism.event(design, unit).measurements
-    return plan.law.variance(plan.cells) / design.weight**2
 
 
 def _noise_covariance(design: LinearDesign, slopes: Reals, unit: PrivacyUnit) -> Reals:

@@ -30,11 +30,7 @@ CONFIG = "dpgraph.toml"
 SPENDING = ("release", "learn", "fit", "evaluate")
 
 
-def _in_ledger(name: str, metavar: str, help: str) -> Callable[..., Any]:
-    """An option that the environment may set in its place."""
-    return click.option(f"--{name}", metavar=metavar, envvar=f"DPGRAPH_{name.upper()}", show_envvar=True, help=help)
-
-
+#: Options that the environment may set in their place.
 _IN_LEDGER = {
     "ledger": 'Spend from a budget in a ledger: a SQLite file or postgresql://user@host/database. "" for none.',
     "dataset": "Whose budget in the ledger.",
@@ -54,7 +50,16 @@ _SPENT = (
         "--person", metavar="COLUMN", help="The column that says whose row it is; rows beyond the cap are dropped."
     ),
     click.option("--rows-per-person", type=int, help="How many rows one person may hold; 1, or the ledger's."),
-    *(_in_ledger(name, _METAVARS.get(name, "NAME"), words) for name, words in _IN_LEDGER.items()),
+    *(
+        click.option(
+            f"--{name}",
+            metavar=_METAVARS.get(name, "NAME"),
+            envvar=f"DPGRAPH_{name.upper()}",
+            show_envvar=True,
+            help=words,
+        )
+        for name, words in _IN_LEDGER.items()
+    ),
     # Eager, so that it is known when --out is judged.
     click.option("--dry-run", is_flag=True, is_eager=True, help="Print what would be spent; touch no rows."),
 )

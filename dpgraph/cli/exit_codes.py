@@ -123,7 +123,6 @@ def _settled(stream: Any) -> bool:
 
 @contextmanager
 def _patched(module: Any, name: str, value: Any) -> Iterator[None]:
-    """A module with another value for a while."""
     before = getattr(module, name)
     setattr(module, name, value)
     try:
@@ -138,14 +137,7 @@ def _plain_warnings() -> AbstractContextManager[None]:
 
 
 class Hearing:
-    """Which signals have come, and whether the next one may still interrupt.
-
-    Attributes:
-        open: Whether the command still runs.
-        told: The signals that have come.
-        held: Set while an interruption is still to be made: it came where it may not be, or Python dropped it.
-        again: Whether the next call is such an interruption, and no second signal.
-    """
+    """Which signals have come, and whether the next one may still interrupt."""
 
     def __init__(self) -> None:
         self.open = True
@@ -243,7 +235,6 @@ def _watched(heard: list[int], hearing: Hearing) -> Iterator[None]:
 
 
 def _end_now(number: int) -> None:
-    """Ends the process at once, without a temporary file."""
     _remove_temporary_files()
     os._exit(128 + number)
 

@@ -109,7 +109,6 @@ def _edges(learned: LearnedNetwork, shares: bool) -> list[dict[str, str]]:
 
 
 def _edge(text: str) -> tuple[str, str]:
-    """An edge from what was typed."""
     parent, arrow, child = text.partition("->")
     if not arrow or not parent.strip() or not child.strip():
         raise click.UsageError(f"an edge is written PARENT->CHILD; got {text!r:.60}")

@@ -135,9 +135,8 @@ def verify(place: str, dataset: str | None, head: str | None, source: str | None
         show_json(plain, indent=1)
     words = "\n".join(escaped(one) for one in found)
     if all(one.ok for one in found):
-        for line in words.split("\n") + (
-            [] if source is None else [f"{source} is what the rows that it names paid for"]
-        ):
+        of_release = [] if source is None else [f"{source} is what the rows that it names paid for"]
+        for line in words.split("\n") + of_release:
             say(line)
         return
     if as_json:
@@ -166,7 +165,6 @@ def export(place: str, dataset: str | None, out: Path | None) -> None:
 
 @contextmanager
 def _opened(place: str, dataset: str, **settings: Any) -> Iterator[Budget]:
-    """A budget, whose connection is given back."""
     from dpgraph.privacy.accounting import Budget
 
     budget = Budget.open(place, dataset=dataset, **settings)
@@ -177,7 +175,6 @@ def _opened(place: str, dataset: str, **settings: Any) -> Iterator[Budget]:
 
 
 def _names(place: str, dataset: str | None) -> list[str]:
-    """The data sets that are meant."""
     from dpgraph.privacy.ledger.opening import datasets
 
     known = datasets(place)
@@ -187,7 +184,6 @@ def _names(place: str, dataset: str | None) -> list[str]:
 
 
 def _only(place: str, dataset: str | None) -> str:
-    """The data set that is meant, where it must be one."""
     names = _names(place, dataset)
     if len(names) != 1:
         raise click.UsageError(f"the ledger has {len(names)} data sets; say which with --dataset")
@@ -231,7 +227,6 @@ def _summary(budget: Budget) -> dict[str, Any]:
 
 
 def _line(row: LedgerRow) -> tuple[str, ...]:
-    """A row of the history in print."""
     from dpgraph.privacy.events import exact_sum
     from dpgraph.privacy.records import decimal
 

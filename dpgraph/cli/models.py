@@ -212,7 +212,6 @@ def report(source: str, html: Path | None, dataset: str | None, beside: bool) ->
 
 
 def _deliver(value: Any, source: str, page: Path | None) -> None:
-    """A page of a value, or words where no page is asked for."""
     if page is not None:
         return write_page(value, page)
     show(f"{escaped(source)}: {value!r}")
@@ -227,7 +226,6 @@ def _deliver(value: Any, source: str, page: Path | None) -> None:
 
 
 def _value_of(source: str, beside: bool) -> Any:
-    """The value in a file."""
     if Path(source).suffix.lower() == ".toml":
         from dpgraph.files.networks import read_network
 
@@ -238,7 +236,6 @@ def _value_of(source: str, beside: bool) -> Any:
 
 
 def _show_states(model: HiddenMarkovModel) -> None:
-    """Transitions, emissions and mixing of a hidden Markov model."""
     states = range(model.n_states)
     cells = model.state_probabilities.sum(axis=(0, 1))
     moves: list[dict[str, Any]] = [

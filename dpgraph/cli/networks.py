@@ -124,7 +124,6 @@ def cost(
 
 
 def _in_words(report: PrivacyReport, name: str, families: int, unit: PrivacyUnit) -> str:
-    """A report as tables to read."""
     from dpgraph.analysis.cost import compared
     from dpgraph.privacy.records import PrivacyCost
 
@@ -148,7 +147,6 @@ def _in_words(report: PrivacyReport, name: str, families: int, unit: PrivacyUnit
 
 
 def _notes(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The notes on the mechanisms, each once."""
     noted: dict[str, list[str]] = {}
     for row in rows:
         noted.setdefault(row["note"], []).append(row["mechanism"])
@@ -165,7 +163,6 @@ def _families(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _advice(report: PrivacyReport, reached: Mapping[str, Any] | None) -> str:
-    """Advice from the numbers, a sentence each."""
     lines: list[str] = []
     if report.n is None:
         lines.append("Give --n, public or supposed, for tv and kl: whether the noise matters depends on the rows.")

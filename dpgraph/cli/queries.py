@@ -110,7 +110,6 @@ def _cause(model: str, question: dict[str, Any], n: int) -> QuestionCost:
 
 
 def _plain(question: dict[str, Any], answer: Answer) -> dict[str, Any]:
-    """A question and its answer for JSON; a number that does not apply is null."""
     numbers = ("predictive", "mean", "sd", "low", "high")
     names = ["probability", *numbers[1:]]
     entries = []
@@ -131,7 +130,6 @@ def _plain(question: dict[str, Any], answer: Answer) -> dict[str, Any]:
 
 
 def _table(answer: Answer) -> str:
-    """An answer as a table to read; of one set of probabilities a column of them."""
     assert answer.predictive is not None
     known = len(answer.draws) > 1 or answer.error is not None
     header = [*map(escaped, answer.columns), *(["mean", "low", "high", "predictive"] if known else ["probability"])]
@@ -175,7 +173,6 @@ def question_of(text: str, domain: Any) -> dict[str, Any]:
 
 
 def _level(name: str, text: str, domain: Any) -> Any:
-    """A level by how it prints, or by a number."""
     level: Any = next((level for level in domain.levels(name) if text in _spellings(level)), None)
     if level is None:
         try:

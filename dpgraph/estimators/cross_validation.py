@@ -117,16 +117,21 @@ def cross_validate(
     epsilon 1 (pure) | each fit: 1/5
     """
     _check(estimator, budget, folds, person)
-    judged = _judged(interval, tuple(scores), bounds, largest_loss, largest_error)
+    judged = {"scores": tuple(scores), "bounds": bounds, "largest_loss": largest_loss, "largest_error": largest_error}
+    checked_interval(interval)  # refused before the charge, as are bad bounds of losses and errors
+    Classification((0, 1), largest_loss, scores=("accuracy", *judged["scores"]))
+    Regression(0, 1, largest_error)
     settings = estimator.get_params(deep=False)
     strict = settings.get("strict") is True or getattr(settings.get("domain"), "strict", False) is True
     own = isinstance(person, str) and settings.get("person") == person
     rows = readable(X, y, person, keep=own, strict=strict)
-    _check_rows(rows, folds, budget.unit)
+    if budget.unit.n_is_public and len(rows) < folds:
+        raise DomainError(f"{folds} folds need at least as many rows")
     if rows.persons is not None:
         kept = first_rows(rows.persons, budget.unit.rows_per_person)
         rows = Rows(*rows.take(kept), tuple(rows.persons[i] for i in kept))
-    plan = _plan(epsilon, delta, _changed_fits(folds, budget.unit), evaluation_share, training_epsilon)
+    everywhere = budget.unit.n_is_public and budget.unit.rows_per_person > 1  # one person's rows may be in every fold
+    plan = _plan(epsilon, delta, folds if everywhere else folds - 1, evaluation_share, training_epsilon)
     source = checked_source(noise, settings.get("noise"))
     with waiting("cross-validating", progress):
         rehearse(estimator, rows, plan.fit, budget.unit)
@@ -171,13 +176,7 @@ def _validated(
     return CrossValidation(evaluation, folds, plan.fit.epsilon, plan.fit.delta, tuple(parts))
 
 
-def _changed_fits(folds: int, unit: PrivacyUnit) -> int:
-    """How many training sets one person's rows can change."""
-    return folds if unit.n_is_public and unit.rows_per_person > 1 else folds - 1
-
-
 def _plan(epsilon: Number, delta: Number, changed: int, share: Number | None, training: Number | None) -> _Plan:
-    """Splits the whole into ``changed`` equal fits and an evaluation."""
     whole = PrivacyCost(exact(epsilon), exact(delta, "delta", zero=True))
     if share is not None and training is not None:
         raise ReleaseError("give evaluation_share or training_epsilon, not both")
@@ -203,7 +202,6 @@ def _event(plan: _Plan) -> Event:
 
 
 def _check(estimator: Any, budget: Any, folds: Any, person: Any) -> None:
-    """Refuses settings that no rows could mend."""
     kind = estimator if isinstance(estimator, type) else type(estimator)
     settings = estimator.get_params(deep=False) if kind is not estimator and hasattr(kind, "get_params") else {}
     if not {"budget", "epsilon"} <= set(settings):
@@ -220,16 +218,6 @@ def _check(estimator: Any, budget: Any, folds: Any, person: Any) -> None:
     _check_person(person, settings.get("person"), budget.unit)
 
 
-def _judged(
-    interval: float, scores: tuple[Any, ...], bounds: Any, largest_loss: Any, largest_error: Any
-) -> dict[str, Any]:
-    """How the held-out rows are judged; what would be refused then is refused before the charge."""
-    checked_interval(interval)
-    Classification((0, 1), largest_loss, scores=("accuracy", *scores))
-    Regression(0, 1, largest_error)
-    return {"scores": scores, "bounds": bounds, "largest_loss": largest_loss, "largest_error": largest_error}
-
-
 def _check_person(person: Any, own: Any, unit: PrivacyUnit) -> None:
     """Persons decide folds under add/remove and nothing under replace."""
     if unit.n_is_public and (person is not None or own is not None):
@@ -244,9 +232,3 @@ def _check_person(person: Any, own: Any, unit: PrivacyUnit) -> None:
         )
     if own is not None and not (isinstance(person, str) and person == own):
         raise DomainError(f"the estimator's person is {own!r}; give cross_validate the same column")
-
-
-def _check_rows(rows: Rows, folds: int, unit: PrivacyUnit) -> None:
-    """Where n is public, there must be a row for each fold."""
-    if unit.n_is_public and len(rows) < folds:
-        raise DomainError(f"{folds} folds need at least as many rows")

@@ -20,16 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DeclaredBounds:
-    """``bounds_X`` and ``bounds_y`` as an estimator was given them.
-
-    Args:
-        bounds_X: Bounds or levels of each feature, a mapping by name or a list in the order of the columns, or
-            ``"infer"``; or a ``LinearDesign``, which declares the target as well.
-        bounds_y: The target's bounds, or ``"infer"``; None beside a ``LinearDesign``.
-
-    Raises:
-        DomainError: If one is missing, or declared twice.
-    """
+    """``bounds_X`` and ``bounds_y`` as an estimator was given them."""
 
     bounds_X: Any
     bounds_y: Any
@@ -58,7 +49,6 @@ class DeclaredBounds:
         return [f"x{i}" for i in range(features)] if by_name is None else list(by_name)
 
     def _by_name(self) -> Mapping[str, Any] | None:
-        """The features' bounds or levels where they have names."""
         declared = self.bounds_X.features if isinstance(self.bounds_X, LinearDesign) else self.bounds_X
         return declared if isinstance(declared, Mapping) else None
 
@@ -111,14 +101,12 @@ class DeclaredBounds:
         return _design(features, target, self.bounds_y, intercept, strict)
 
     def _bounds_alike(self, target: str, declared: Any) -> bool:
-        """Whether what ``bounds_X`` declares of the target is what ``bounds_y`` does."""
         try:
             return feature_of(target, declared) == bounds_of(target, self.bounds_y)
         except NetworkError as error:
             raise DomainError(str(error)) from None
 
     def _features(self, frame: pd.DataFrame) -> dict[str, Any]:
-        """The features' bounds or levels by name, in the order of the declaration."""
         declared = self._by_name() or self.bounds_X
         if isinstance(declared, str):
             return self._read_off({name: frame[name].to_numpy() for name in frame.columns}, "bounds_X")
@@ -143,7 +131,6 @@ class DeclaredBounds:
 
 
 def _design(features: Mapping[str, Any], target: str, bounds: Any, intercept: bool, strict: bool) -> LinearDesign:
-    """A design; what is wrong with it is wrong with the domain."""
     try:
         return LinearDesign(features, target, bounds, intercept=intercept, strict=strict)
     except NetworkError as error:

@@ -122,7 +122,6 @@ def evaluate(
 
 
 def _warn_of_persons(model: Any, unit: PrivacyUnit) -> None:
-    """Warns where a model protects persons with more rows than a budget does."""
     record = getattr(held_out.fitted_model(model), "provenance", None)
     rows = getattr(getattr(record, "unit", None), "rows_per_person", 1)
     if rows > unit.rows_per_person:
@@ -141,41 +140,20 @@ def outcomes(
     X: Any,
     y: Any = None,
     *,
-    scores: Iterable[ClassifierScore] = SCORES,
-    bounds: tuple[float, float] | None = None,
-    largest_loss: float | None = None,
-    largest_error: float | None = None,
     group: RowGroup | None = None,
     unit: PrivacyUnit | None = None,
     cap: PersonCap | None = None,
+    **settings: Any,
 ) -> Moments:
     """Sums how right a model is on held-out rows: sensitive, exact, and adding to those of other rows.
 
     Outcomes of parts of the rows add, also where each part is predicted by a model of its own, if the models have the
     same classes or bounds; ``evaluation_of`` releases their sum.
-
-    Args:
-        model: As for ``evaluate``, and so is the rest.
-        X: The rows.
-        y: The true class or value of each row.
-        scores: Of a classifier.
-        bounds: For a scikit-learn regressor.
-        largest_loss: Where a log-loss is clipped.
-        largest_error: Where an error is clipped.
-        group: Counts only the rows of a declared group, for a budget of ``Budget.parallel``.
-        unit: Whom the release will protect. A regression that drops rows with nulls drops them here where this makes
-            the number of rows private; without it, nulls are refused.
-        cap: How many rows of each person are judged, by a column of X.
-
-    Raises:
-        DomainError: If the rows do not fit.
-        ReleaseError: If the model is not fitted or is none.
     """
     refuse_clusters(X, y)
     refuse_group(group, cap, "Judge all rows by one budget, or groups without person=, where nobody has several rows")
     fitted = held_out.fitted_model(model)
-    sums = task_of(fitted, scores=scores, bounds=bounds, largest_loss=largest_loss, largest_error=largest_error)
-
+    sums = task_of(fitted, **settings)
     if isinstance(sums, Entries) and y is not None:
         raise DomainError("a hidden Markov model is judged by a log alone; leave y out")
     X, y = held_out.judged_rows(fitted, X, y, cap, group)
@@ -266,7 +244,6 @@ def evaluation_of(
 
 
 def _mechanism(name: str, epsilon: Number, budget: Budget) -> LaplaceMechanism | GaussianMechanism:
-    """The mechanism by its name."""
     if not isinstance(budget, Budget):
         raise ReleaseError(f"evaluate takes a Budget; got {type(budget).__name__}")
     if name == "laplace":
@@ -277,14 +254,12 @@ def _mechanism(name: str, epsilon: Number, budget: Budget) -> LaplaceMechanism |
 
 
 def _asked(scores: Iterable[Any]) -> tuple[Any, ...]:
-    """Scores by name, the accuracy always among them."""
     if isinstance(scores, str):
         raise DomainError(f"scores must be some of {', '.join(map(repr, SCORES))}; got {scores!r:.60}")
     return ("accuracy", *(name for name in scores if name != "accuracy"))
 
 
 def _pair(bounds: Any) -> tuple[float, float]:
-    """Public bounds."""
     try:
         low, high = (float(bound) for bound in bounds)
     except (TypeError, ValueError):

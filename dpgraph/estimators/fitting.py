@@ -127,15 +127,10 @@ def cap_for(name: Any, budget: Any, unit: PrivacyUnit | None, noise: Noise | Non
     return PersonCap(name, rows, source.bits(8 * KEY_BYTES).to_bytes(KEY_BYTES, "little"))
 
 
-class _Payments:
-    """The rows of a budget's first fit, and whether the caller was warned."""
-
-    def __init__(self, rows: Any) -> None:
-        self.same_rows, self.warned = _identity(rows), False
-
-
 _lock = threading.Lock()
-_payments: weakref.WeakKeyDictionary[Budget, _Payments] = weakref.WeakKeyDictionary()
+#: For each budget a test whether rows are those of its first fit, and the budgets whose users were warned.
+_first_rows: weakref.WeakKeyDictionary[Budget, Callable[[Any], bool]] = weakref.WeakKeyDictionary()
+_warned: weakref.WeakSet[Budget] = weakref.WeakSet()
 
 
 def warn_of_other_rows(budget: Any, rows: Any) -> None:
@@ -149,13 +144,13 @@ def warn_of_other_rows(budget: Any, rows: Any) -> None:
     if not isinstance(budget, Budget):
         return
     with _lock:
-        seen = _payments.get(budget)
-        if seen is None or not budget.spent:
-            _payments[budget] = _Payments(rows)
+        if budget not in _first_rows or not budget.spent:
+            _first_rows[budget] = _identity(rows)
+            _warned.discard(budget)
             return
-        if seen.warned or seen.same_rows(rows):
+        if budget in _warned or _first_rows[budget](rows):
             return
-        seen.warned = True
+        _warned.add(budget)
     warnings.warn(ADVICE, SplitWarning, stacklevel=4)  # past Fit.release and fit
 
 

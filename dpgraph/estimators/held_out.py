@@ -19,10 +19,7 @@ from dpgraph.statistics.rows.arrow import Held, read_once
 from dpgraph.statistics.rows.batches import Columns
 from dpgraph.statistics.rows.codes import Codes, encode, members, select
 from dpgraph.statistics.rows.design_columns import columns_of, judged_columns
-from dpgraph.statistics.rows.features import (
-    UNREADABLE,
-    table_frame,
-)
+from dpgraph.statistics.rows.features import UNREADABLE, table_frame
 from dpgraph.statistics.rows.persons import PersonCap, rows_within
 from dpgraph.structure.conversion import array_of, converted, is_query, is_table
 from dpgraph.structure.design import LinearDesign
@@ -94,14 +91,12 @@ def foreign_probabilities(model: Any, X: Any, y: Any) -> tuple[npt.NDArray[Any],
 
 
 def _truth(y: Any) -> npt.NDArray[Any]:
-    """y as one column, which only dpgraph's own models find in X."""
     if y is None:
         raise DomainError("y is missing: the true class or value of each row")
     return column_of(y, NO_COLUMN)
 
 
 def _class_codes(column: npt.NDArray[Any], classes: Categories) -> npt.NDArray[Any]:
-    """The code of each class."""
     import pandas as pd
 
     frame = converted(lambda: pd.DataFrame({"y": column}), NO_COLUMN)
@@ -185,7 +180,6 @@ def judged_rows(model: Any, X: Any, y: Any, cap: PersonCap | None, group: RowGro
 
 
 def _kept(held: Held, cap: PersonCap | None, group: RowGroup | None, strict: bool) -> Flags:
-    """A flag for each row: kept by the cap, or of the group."""
     if group is None:
         assert cap is not None
         return rows_within(held, cap, strict)
@@ -193,13 +187,11 @@ def _kept(held: Held, cap: PersonCap | None, group: RowGroup | None, strict: boo
 
 
 def _told(group: RowGroup, strict: bool) -> Domain:
-    """The variables that a group is told by."""
     declared: dict[str, Any] = {condition.by: condition.declaration for condition in group.conditions}
     return Domain.of(declared, strict=strict)
 
 
 def _named(X: Any) -> pd.DataFrame:
-    """A table in memory as a DataFrame."""
     if not is_table(X):
         raise DomainError(
             "X must be a table in memory, whose columns have names, where y is beside it; of a file, a query or a "

@@ -21,7 +21,7 @@ from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyLeakWarning, PrivacyUnit, ReleaseError, exact
 from dpgraph.statistics.counts import count
 from dpgraph.statistics.rows.codes import Codes, encode
-from dpgraph.statistics.rows.infer import domain_of_rows
+from dpgraph.statistics.rows.features import domain_of_rows
 from dpgraph.structure.conversion import is_table
 from dpgraph.structure.domain import Domain, DomainError
 from dpgraph.structure.network import Network
@@ -225,9 +225,7 @@ class PrivateHMM(BaseEstimator):
             cells: A table with the sequence and time columns.
             interval: Where given, sd and the ends of intervals of that probability are added.
         """
-        model = self._fitted_model()
-        chosen = self.held_out_ if cells is None else self._cell_flags(model.network.domain, cells)
-        return model.predict_fields(chosen, interval=interval)
+        return self._fitted_model().predict_fields(self.held_out_ if cells is None else cells, interval=interval)
 
     def held_out_log_likelihood(self, log: Any) -> tuple[float, int]:
         """ln P of a log's entries in the held-out cells, whole cells at once, in nats, and how many entries these are.
@@ -277,12 +275,10 @@ class PrivateHMM(BaseEstimator):
         return markov_baselines(self.release_, sequence=model.sequence, time=model.time, **how)
 
     def _fitted_model(self) -> HiddenMarkovModel:
-        """The model, once there is one."""
         check_is_fitted(self, "model_")
         return self.model_
 
     def _scores(self, model: HiddenMarkovModel, log: Any) -> MarkovScores:
-        """The scores of a model on the held-out cells, or on all."""
         codes = encode(log, model.network.domain)
         return markov_scores(model, codes.columns, self.held_out_ if self.held_out_.any() else None)
 
@@ -304,7 +300,6 @@ class PrivateHMM(BaseEstimator):
         return budget
 
     def _log_domain(self, log: Any) -> Domain:
-        """The declared domain, or by name the one of the log."""
         if self.domain is None:
             raise DomainError(
                 "PrivateHMM needs domain=..., the declared levels of the sequence, the time and every field; "
@@ -328,7 +323,6 @@ class PrivateHMM(BaseEstimator):
         return inferred.restrict(name for name in inferred.names if name != self.person)
 
     def _cell_flags(self, domain: Domain, cells: Any) -> npt.NDArray[np.bool_]:
-        """A table of cells as flags, shape (sequences, steps)."""
         flags = np.zeros((domain.sizes[self.sequence], domain.sizes[self.time]), bool)
         if cells is not None:
             codes = encode(cells, domain.restrict((self.sequence, self.time))).columns

@@ -13,15 +13,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from dpgraph.estimators.fitting import (
-    Fit,
-    cap_for,
-    check_seed,
-    inference_seed,
-    one_epsilon,
-    scored,
-    warn_if_drowned,
-)
+from dpgraph.estimators.fitting import Fit, cap_for, check_seed, inference_seed, one_epsilon, scored, warn_if_drowned
 from dpgraph.estimators.reading import (
     Given,
     check_target_name,
@@ -35,7 +27,7 @@ from dpgraph.estimators.reading import (
     named_in_rows,
     target_name,
 )
-from dpgraph.inference.classifier.posterior import check_classifier, classifier_posterior
+from dpgraph.inference.classifier import check_classifier, classifier_posterior
 from dpgraph.inference.network.plug_in import check_posterior, check_prior, plug_in_posterior
 from dpgraph.mechanisms.additive.label_share import label_first
 from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
@@ -228,7 +220,6 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         return rows, domain, target, whose
 
     def _declared(self) -> Domain | None:
-        """The declared domain; None for one that is read off the rows."""
         if self.domain is None:
             raise DomainError(
                 "PrivateNaiveBayes needs domain=..., the declared levels of every feature and of the target; "
@@ -262,7 +253,6 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         return [name for name in names if name != target]
 
     def _checked(self, declared: Domain, given: Given, y: Any) -> tuple[Domain, str]:
-        """The declared domain, and the target: the one declared variable that X does not hold."""
         left = [name for name in declared.names if name not in given.frame.columns]
         said = self.target or name_of(y)
         if len(left) != 1:
@@ -279,7 +269,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
 
     def _inferred(self, given: Given, y: Any) -> tuple[Domain, str]:
         """A domain read off the rows, and the target's name."""
-        from dpgraph.statistics.rows.infer import domain_of_rows
+        from dpgraph.statistics.rows.features import domain_of_rows
 
         check_classification_targets(given.values)
         warnings.warn(
@@ -324,7 +314,6 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         return self.model_.predict_proba(encode(self._frame(X, domain), domain.restrict(features)).columns)
 
     def _frame(self, X: Any, domain: Domain) -> Any:
-        """The features by name, compared with those of the fit."""
         features, public = self.model_.features, isinstance(self.domain, str)
         settings: Any = {"public": public, "strict": domain.strict, "declared": None if public else features}
         return feature_frame(self, X, lambda _: list(features), reset=False, **settings)

@@ -42,14 +42,7 @@ NO_COLUMN = "y must be one column, a class or a number for each row"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Given:
-    """Rows of a fit in memory: features by name, the target's values, and each row's person, if any. Sensitive.
-
-    Attributes:
-        frame: The features.
-        values: The target, one value a row.
-        persons: The ids of persons, or None.
-        person: The name of their column, or None.
-    """
+    """Rows of a fit in memory: features by name, the target's values, and each row's person, if any. Sensitive."""
 
     frame: pd.DataFrame
     values: npt.NDArray[Any]
@@ -70,11 +63,7 @@ class Given:
 def given_rows(
     estimator: Any, X: Any, y: Any, person: Any, names: Callable[[int], list[str]], *, public_y: bool, **settings: Any
 ) -> Given:
-    """Reads X, y and persons of a fit; ``settings`` and ``names`` are those of ``feature_frame``.
-
-    Raises:
-        DomainError: If they are not rows, a column each, and of one length; public y is judged by scikit-learn.
-    """
+    """Reads X, y and persons of a fit; ``settings`` and ``names`` are those of ``feature_frame``."""
     X, name, ids = _without_persons(X, person)
     frame = feature_frame(estimator, X, names, reset=True, **settings)
     if y is None:
@@ -95,20 +84,10 @@ def feature_frame(
     strict: bool = False,
     declared: Collection[str] | None = None,
 ) -> pd.DataFrame:
-    """X as a DataFrame whose columns are the features' names.
+    """X as a DataFrame whose columns are the features' names, ``names`` giving those of an array.
 
-    Args:
-        estimator: Holds the number and names of its features, as scikit-learn writes them.
-        X: A pandas, polars or Arrow table, or an array, shape (rows, features).
-        names: The names of an array's columns, from their number.
-        reset: Whether to keep the features, as a fit does, or to compare them with those kept.
-        public: Whether scikit-learn may judge the values, which its messages repeat; else the domain alone does.
-        strict: Whether no row may refuse the table; a list of rows, which may be no rectangle, is refused then.
-        declared: The columns of a table that count, whatever else it holds; None for all.
-
-    Raises:
-        DomainError: If private rows are neither a table nor such an array, a column is there twice, or the columns are
-            not those of the fit; where ``declared`` names them they may stand in another order.
+    ``reset`` keeps the features, as a fit does; else they are compared with the kept ones. ``public``: scikit-learn may
+    judge the values, which its messages repeat. ``declared``: the columns of a table that count, in any order.
     """
     import pandas as pd
 
@@ -138,7 +117,6 @@ def feature_frame(
 
 
 def _in_order_of_fit(estimator: Any, frame: pd.DataFrame) -> pd.DataFrame:
-    """The columns in the order of the fit where they are the same."""
     known = list(getattr(estimator, "feature_names_in_", ()))
     there = converted(lambda: [str(name) for name in frame.columns], UNREADABLE)
     if there == known or sorted(there) != sorted(known):

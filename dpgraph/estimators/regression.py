@@ -250,7 +250,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         return self._predictive("coef_interval").draws.coefficients(probability)[["lower", "upper"]]
 
     def _predictive(self, asked: str) -> Any:
-        """The model, if it knows a spread."""
         check_is_fitted(self, "model_")
         if not isinstance(self.model_, LinearRegressionModel):
             raise ReleaseError(
@@ -278,7 +277,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         raise ReleaseError(f'mechanism must be "laplace" or a mechanism value; got {self.mechanism!r}')
 
     def _values(self, X: Any) -> dict[str, Any]:
-        """Rows to predict: numbers, and codes of levels."""
         if is_unread(X):
             return regression_features(X, self.design_)
         names, public = list(self.design_.features), isinstance(self.bounds_X, str)

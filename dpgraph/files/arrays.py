@@ -55,7 +55,6 @@ def _numbers(plain: Any, kinds: set[type]) -> bool:
 
 
 def _shares_of(plain: Any, place: str) -> FrozenMap[str, float]:
-    """Shares of accepted moves by their name."""
     if not isinstance(plain, dict) or not all(isinstance(v, float) and 0 <= v <= 1 for v in plain.values()):
         raise FileError("the record of the draws is not whole: shares are numbers from 0 to 1")
     return FrozenMap(plain)

@@ -6,7 +6,7 @@ from typing import Any
 
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.privacy.errors import FileError
-from dpgraph.structure.model_arguments import own_methods
+from dpgraph.structure.tables import own_methods
 
 
 def to_datatree(draws: PosteriorDraws) -> Any:

@@ -84,7 +84,6 @@ def check_writable(target: Path) -> None:
 
 
 def _write_parquet(file: IO[bytes], frames: Iterable[pd.DataFrame]) -> None:
-    """The frames as one Parquet file, as ``DataFrame.to_parquet`` writes it."""
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
@@ -126,7 +125,6 @@ def _atomic_file(target: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _refusing(target: Path) -> Iterator[None]:
-    """Turns the system's refusal into one that names the target and the reason."""
     try:
         yield
     except OSError as error:
@@ -156,7 +154,6 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def _keep_access(handle: int, old: os.stat_result) -> None:
-    """Gives a new file the permissions of the old one, and its owner and group where this process may."""
     with suppress(OSError):
         os.chown(handle, old.st_uid, old.st_gid)
     os.chmod(handle, stat.S_IMODE(old.st_mode) & 0o777)

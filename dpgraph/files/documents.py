@@ -54,9 +54,8 @@ from dpgraph.privacy.records import Provenance, Release
 from dpgraph.privacy.structural import plain_of
 from dpgraph.privacy.structural import value_of as structural_value
 from dpgraph.structure.design import LinearDesign
-from dpgraph.structure.model_arguments import own_methods
 from dpgraph.structure.network import Network
-from dpgraph.structure.tables import Probabilities
+from dpgraph.structure.tables import Probabilities, own_methods
 from dpgraph.waiting import waiting
 
 #: The part of a fitted estimator's file that is its release.
@@ -163,7 +162,6 @@ def _beside(released: Any) -> dict[str, Any]:
 
 
 def _release_of(plain: Any) -> Release[Any]:
-    """The release in a document, or beside the model in it."""
     inner = plain.get(BESIDE, plain) if isinstance(plain, dict) else plain
     value = value_of(inner)
     if not isinstance(value, Release):

@@ -20,10 +20,6 @@ from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
 
 
-def _naive_bayes_of(plain: Plain, network: Network, provenance: Provenance | None) -> NaiveBayes:
-    return NaiveBayes(plain["target"], Probabilities(network, tables_of(plain["tables"]), provenance))
-
-
 def _ensemble_of(plain: Plain, network: Network, provenance: Provenance | None) -> NaiveBayesEnsemble:
     if not isinstance(plain["draws"], list):
         raise FileError("an ensemble's draws are a list")
@@ -32,7 +28,6 @@ def _ensemble_of(plain: Plain, network: Network, provenance: Provenance | None) 
 
 
 def _check_draws(draws: PosteriorDraws, provenance: Provenance | None) -> None:
-    """Refuses draws that do not fit each other."""
     chains = {table.shape[:2] for table in draws.tables.values()}
     if len(chains) != 1 or any(table.ndim < 3 for table in draws.tables.values()):
         raise FileError("the draws of the tables do not fit each other")
@@ -68,7 +63,6 @@ def _check_markov(model: HiddenMarkovModel, provenance: Provenance | None) -> No
 
 
 def _fitted(kind: str, type_: type, write: Any, read: Any, network: Any = attrgetter("network")) -> Codec:
-    """The codec of a model or a posterior of a network."""
     return Codec("fitted", kind, type_, write, read, network, needed_network)
 
 
@@ -82,7 +76,9 @@ _NETWORK_MODELS = (
         "naive-bayes",
         NaiveBayes,
         lambda model: {"target": model.target, "tables": plain_tables(model.probabilities.tables)},
-        _naive_bayes_of,
+        lambda plain, network, provenance: NaiveBayes(
+            plain["target"], Probabilities(network, tables_of(plain["tables"]), provenance)
+        ),
         attrgetter("probabilities.network"),
     ),
     _fitted(
@@ -97,6 +93,5 @@ _NETWORK_MODELS = (
 NETWORK_READERS: dict[str, Read] = {f"dpgraph-{codec.kind}": codec.read for codec in _NETWORK_MODELS}
 
 register_codecs(
-    *_NETWORK_MODELS,
-    _fitted("hidden-markov-model", HiddenMarkovModel, *structural(HiddenMarkovModel, _check_markov)),
+    *_NETWORK_MODELS, _fitted("hidden-markov-model", HiddenMarkovModel, *structural(HiddenMarkovModel, _check_markov))
 )

@@ -318,7 +318,6 @@ def _features_of(plain: Any, place: str) -> FrozenMap[str, Feature]:
 
 
 def _declared(variables: Any) -> dict[str, Feature]:
-    """Variables from their plain form."""
     if not isinstance(variables, dict) or not variables:
         raise FileError("there is no table of variables")
     bounded = {name for name, plain in variables.items() if isinstance(plain, dict) and "bounds" in plain}
@@ -326,7 +325,6 @@ def _declared(variables: Any) -> dict[str, Feature]:
 
 
 def _bounded(name: str, plain: Any) -> Bounded:
-    """A number with bounds, from its plain form."""
     if not isinstance(plain, dict) or "bounds" not in plain:
         raise FileError(f"{name} needs bounds = [low, high]")
     if unknown := sorted(set(plain) - {"bounds", "missing"}):

@@ -86,7 +86,6 @@ def _replaced(plain: Any, kind: type, others: Iterator[Any]) -> Any:
 
 
 def _stored(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> dict[str, Any]:
-    """Writes one array, and returns its reference in the document."""
     content = np.ascontiguousarray(array)
     content = content.astype(content.dtype.newbyteorder("<"), copy=False).reshape(array.shape)
     if content.dtype.str not in _TYPES:

@@ -25,9 +25,8 @@ from dpgraph.privacy.errors import FileError
 from dpgraph.privacy.records import Release
 from dpgraph.structure.domain import DomainWarning, NetworkError
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.model_arguments import probabilities_given
 from dpgraph.structure.network import Network
-from dpgraph.structure.tables import Probabilities
+from dpgraph.structure.tables import Probabilities, probabilities_given
 
 #: Characters that may not be read back as they were written, in names of variables and in levels.
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_.+-]")
@@ -131,7 +130,6 @@ def write_bif(probabilities: Probabilities) -> str:
 
 
 def _in_order(text: str, names: Sequence[str]) -> str:
-    """pgmpy's text, whose variables and tables are sorted by name, in the domain's order."""
     head, *blocks = text.removesuffix("\n}\n").split("\n}\n")
     place = {name: i for i, name in enumerate(sorted(names))}
     assert len(blocks) == 2 * len(place)
@@ -140,7 +138,6 @@ def _in_order(text: str, names: Sequence[str]) -> str:
 
 
 def _named_for_bif(probabilities: Probabilities) -> Probabilities:
-    """The same tables under names that BIF keeps."""
     network = probabilities.network
     names = _bif_words(network.domain.names, names=True)
     levels = {name: _bif_words(map(str, network.domain.levels(name))) for name in network.domain.names}
@@ -205,7 +202,6 @@ def example(name: str) -> Probabilities:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Suppresses the deprecation warnings that pgmpy raises about itself."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

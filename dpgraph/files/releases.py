@@ -9,23 +9,14 @@ Kamath and Steinke 2020): each law says its own. A total further off than happen
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from functools import singledispatch
+from functools import partial, singledispatch
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from dpgraph.files.arrays import integers_of, plain_tables, tables_of
-from dpgraph.files.codecs import (
-    Codec,
-    Plain,
-    needed_network,
-    register_codecs,
-    scope_of,
-    structural,
-    without_network,
-)
+from dpgraph.files.codecs import Codec, Plain, needed_network, register_codecs, scope_of, structural, without_network
 from dpgraph.files.networks import network_of, plain_network
 from dpgraph.mechanisms.reproduction import measured_parts
 from dpgraph.privacy.plain_events import law_of, plain_law
@@ -71,11 +62,7 @@ def reach(law: NoiseLaw, draws: int) -> float:
 
 @singledispatch
 def check_total(noisy: Any) -> None:
-    """Refuses a public n that noisy numbers contradict; values of unknown kinds pass.
-
-    Raises:
-        FileError: Naming the numbers that n does not fit.
-    """
+    """Refuses a public n that noisy numbers contradict; values of unknown kinds pass."""
 
 
 @check_total.register
@@ -129,47 +116,37 @@ def _check_block(noisy: NoisyCoefficients, block: tuple[str, ...], values: Integ
         _check(block, math.inf, 0, n)
 
 
-def _plain_parts(noisy: Any, numbers: Any, name: str) -> list[Plain]:
-    """Tables or blocks, each with its law."""
-    return [
+#: The kinds of noisy tables: their class, the field of their numbers and its name in an entry of a file, and settings.
+_TABLES: dict[str, tuple[type, str, str, tuple[str, ...]]] = {
+    "counts": (NoisyCounts, "tables", "counts", ()),
+    "coefficients": (NoisyCoefficients, "blocks", "values", ("grid", "step", "pseudo_records")),
+}
+
+
+def _plain_single(kind: str, noisy: Any) -> Plain:
+    _, field, name, settings = _TABLES[kind]
+    parts = [
         {"variables": list(key), "law": plain_law(noisy.laws[key]), name: array.tolist()}
-        for key, array in numbers.items()
+        for key, array in getattr(noisy, field).items()
     ]
+    return {"n": noisy.n, **{setting: getattr(noisy, setting) for setting in settings}, field: parts}
 
 
-def _plain_counts(noisy: NoisyCounts) -> Plain:
-    return {"n": noisy.n, "tables": _plain_parts(noisy, noisy.tables, "counts")}
-
-
-def _plain_coefficients(noisy: NoisyCoefficients) -> Plain:
-    settings = {"grid": noisy.grid, "step": noisy.step, "pseudo_records": noisy.pseudo_records}
-    return {"n": noisy.n, **settings, "blocks": _plain_parts(noisy, noisy.blocks, "values")}
-
-
-def _counts_of(plain: Plain, network: Network, provenance: Provenance) -> NoisyCounts:
-    tables, laws = _measured(plain["tables"], "counts", provenance, lambda key, _: network.cells(key))
-    return NoisyCounts(network, tables, laws, _rows(plain, provenance))
-
-
-def _coefficients_of(plain: Plain, network: Network, provenance: Provenance) -> NoisyCoefficients:
-    blocks, laws = _measured(plain["blocks"], "values", provenance, lambda _, block: block.size)
-    settings = {name: _whole(plain[name]) for name in ("grid", "step", "pseudo_records")}
-    return NoisyCoefficients(network, blocks, laws, _rows(plain, provenance), **settings)
-
-
-def _measured(
-    entries: list[Plain], values: str, provenance: Provenance, cells: Callable[[Any, Any], int]
-) -> tuple[Any, Any]:
-    """The numbers and the laws of the tables that an event measured, with its laws and so many cells."""
+def _single_of(kind: str, plain: Plain, network: Network, provenance: Provenance) -> Any:
+    """Noisy tables or blocks: those that the event measured, with its laws and so many cells."""
+    type_, field, name, settings = _TABLES[kind]
+    entries = plain[field]
     keys = [structural_value(entry["variables"], tuple[str, ...], "the variables of a table") for entry in entries]
     planned = {m.table: m for m in _measuring_event(provenance).measurements}
     if len(set(keys)) < len(keys) or set(keys) != set(planned):
         raise FileError("the tables are not those the event measured")
-    numbers = FrozenMap((key, integers_of(entry[values])) for key, entry in zip(keys, entries, strict=True))
+    numbers = FrozenMap((key, integers_of(entry[name])) for key, entry in zip(keys, entries, strict=True))
     laws = FrozenMap((key, law_of(entry["law"])) for key, entry in zip(keys, entries, strict=True))
-    if any(laws[key] != m.law or cells(key, numbers[key]) != m.cells for key, m in planned.items()):
+    if any(laws[key] != m.law or numbers[key].size != m.cells for key, m in planned.items()):
         raise FileError("a table's noise law is not the event's")
-    return numbers, laws
+    n = None if plain["n"] is None else _whole(plain["n"])
+    _check_rows(n, provenance)
+    return type_(network, numbers, laws, n, **{setting: _whole(plain[setting]) for setting in settings})
 
 
 def _measuring_event(provenance: Provenance) -> Event:
@@ -178,12 +155,6 @@ def _measuring_event(provenance: Provenance) -> Event:
     if len(measured) != 1:
         raise FileError("the releases are not as many as their events")
     return measured[0]
-
-
-def _rows(plain: Plain, provenance: Provenance) -> int | None:
-    n = None if plain["n"] is None else _whole(plain["n"])
-    _check_rows(n, provenance)
-    return n
 
 
 def _check_rows(n: int | None, provenance: Provenance) -> None:
@@ -198,15 +169,7 @@ def _whole(plain: Any) -> int:
     return number
 
 
-#: The kinds of single releases that are parts of several: how each is written and read.
-_SINGLES = {
-    "counts": (NoisyCounts, _plain_counts, _counts_of),
-    "coefficients": (NoisyCoefficients, _plain_coefficients, _coefficients_of),
-}
-
-
 def _plain_several(several: Several) -> Plain:
-    """The parts, and the network to learn if one is known."""
     learns = None if several.network is None else plain_network(several.network)
     return {"learns": learns, "parts": [_plain_part(part) for part in several.parts]}
 
@@ -214,57 +177,42 @@ def _plain_several(several: Several) -> Plain:
 def _plain_part(part: Any) -> Plain:
     if isinstance(part, JointCounts):
         return {"kind": "joint", **_plain_several(part)}
-    for kind, (type_, write, _) in _SINGLES.items():
+    for kind, (type_, *_) in _TABLES.items():
         if isinstance(part, type_):
-            return {"kind": kind, "network": plain_network(part.network), **write(part)}
+            return {"kind": kind, "network": plain_network(part.network), **_plain_single(kind, part)}
     raise FileError(f"{type(part).__name__} is no part of a joint release")
 
 
-def _networks_of(several: Several) -> tuple[Network, ...]:
-    return tuple(single.network for single in several.singles)
-
-
 def _networks_in(plain: Plain) -> tuple[Network, ...]:
-    return tuple(network_of(part["network"]) for part in _single_parts(plain))
-
-
-def _single_parts(plain: Plain) -> Iterator[Plain]:
-    """The single releases of a file, in order."""
+    """The networks of the single releases of a file, in order."""
     if not isinstance(plain["parts"], list):
         raise FileError("the parts of several releases are a list")
+    found: list[Network] = []
     for part in plain["parts"]:
-        yield from _single_parts(part) if part["kind"] == "joint" else [part]
+        found += _networks_in(part) if part["kind"] == "joint" else [network_of(part["network"])]
+    return tuple(found)
 
 
-def _joint_of(plain: Plain, networks: tuple[Network, ...], provenance: Provenance) -> JointCounts:
-    return _Pieces(networks, provenance).joint(plain)
+def _several_of(plain: Plain, networks: tuple[Network, ...], provenance: Provenance) -> JointCounts | PooledCounts:
+    """Several releases; the single ones take their networks and events in order, and each is checked by its own."""
+    measured = measured_parts(provenance.event)
+    if len(networks) != len(measured):
+        raise FileError("the releases are not as many as their events")
+    pairs = zip(networks, measured, strict=True)
 
+    def single(part: Plain) -> Any:
+        if part["kind"] not in _TABLES:
+            raise FileError(f"a part of kind {part['kind']!r:.60} is not known")
+        network, event = next(pairs)
+        return _single_of(part["kind"], part, network, Provenance(event, provenance.unit, provenance.private))
 
-def _pooled_of(plain: Plain, networks: tuple[Network, ...], provenance: Provenance) -> PooledCounts:
-    pieces = _Pieces(networks, provenance)
-    parts = tuple(pieces.joint(part) if part["kind"] == "joint" else pieces.single(part) for part in plain["parts"])
+    def joint(whole: Plain) -> JointCounts:
+        return JointCounts(tuple(map(single, whole["parts"])), _learns(whole))
+
+    if plain["kind"] == "joint-counts":
+        return joint(plain)
+    parts = tuple(joint(part) if part["kind"] == "joint" else single(part) for part in plain["parts"])
     return PooledCounts(parts, _learns(plain))
-
-
-class _Pieces:
-    """The networks and the events of the single releases of a file, taken in order, each checked by its own event."""
-
-    def __init__(self, networks: tuple[Network, ...], provenance: Provenance) -> None:
-        measured = measured_parts(provenance.event)
-        if len(networks) != len(measured):
-            raise FileError("the releases are not as many as their events")
-        self._pairs, self._whole = zip(networks, measured, strict=True), provenance
-
-    def joint(self, plain: Plain) -> JointCounts:
-        """A joint release."""
-        return JointCounts(tuple(self.single(part) for part in plain["parts"]), _learns(plain))
-
-    def single(self, plain: Plain) -> Any:
-        """A single release."""
-        if plain["kind"] not in _SINGLES:
-            raise FileError(f"a part of kind {plain['kind']!r:.60} is not known")
-        network, event = next(self._pairs)
-        return _SINGLES[plain["kind"]][2](plain, network, Provenance(event, self._whole.unit, self._whole.private))
 
 
 def _learns(plain: Plain) -> Network | None:
@@ -272,7 +220,6 @@ def _learns(plain: Plain) -> Network | None:
 
 
 def _check_sums(noisy: NoisyMoments | NoisyOutcomes, provenance: Provenance) -> None:
-    """Refuses sums that the event did not measure."""
     _check_rows(noisy.n, provenance)
     (planned, *others) = _measuring_event(provenance).measurements or (None,)
     if others or planned is None or (planned.table, planned.law) != (noisy.names, noisy.law):
@@ -301,7 +248,6 @@ def _sums(kind: str, type_: Any) -> Codec:
 
 
 def _numbers_of(plain: Plain, structure: None, provenance: Provenance) -> tuple[float, ...]:
-    """As many finite numbers as the event chose."""
     values = plain["values"]
     if not isinstance(values, list) or not all(isinstance(v, float) and np.isfinite(v) for v in values):
         raise FileError("the released numbers are not a list of finite numbers")
@@ -315,7 +261,6 @@ def _plain_numbers(values: tuple[Any, ...]) -> Plain | None:
 
 
 def _draws_of(plain: Plain, network: Network, provenance: Provenance) -> tuple[Probabilities, ...]:
-    """As many tables of probabilities as the event chose."""
     draws = plain["draws"]
     if not isinstance(draws, list) or not draws:
         raise FileError("the draws are not a list, or there are none")
@@ -326,7 +271,6 @@ def _draws_of(plain: Plain, network: Network, provenance: Provenance) -> tuple[P
 
 
 def _plain_draws(draws: tuple[Any, ...]) -> Plain | None:
-    """Draws of probabilities on one network; None for other tuples."""
     if not draws or not all(isinstance(one, Probabilities) and one.network == draws[0].network for one in draws):
         return None
     return {"draws": [plain_tables(draw.tables) for draw in draws]}
@@ -338,13 +282,20 @@ def _released(
     return Codec("released", kind, type_, write, read, measured, read_measured or needed_network)
 
 
-_SEVERAL = (_networks_of, without_network(_networks_in))
+_SEVERAL = (
+    _plain_several,
+    _several_of,
+    lambda several: tuple(single.network for single in several.singles),
+    without_network(_networks_in),
+)
 
 register_codecs(
-    _released("counts", NoisyCounts, _plain_counts, _counts_of),
-    _released("coefficients", NoisyCoefficients, _plain_coefficients, _coefficients_of),
-    _released("joint-counts", JointCounts, _plain_several, _joint_of, *_SEVERAL),
-    _released("pooled-counts", PooledCounts, _plain_several, _pooled_of, *_SEVERAL),
+    *(
+        _released(kind, type_, partial(_plain_single, kind), partial(_single_of, kind))
+        for kind, (type_, *_) in _TABLES.items()
+    ),
+    _released("joint-counts", JointCounts, *_SEVERAL),
+    _released("pooled-counts", PooledCounts, *_SEVERAL),
     _released("probabilities", Probabilities, *structural(Probabilities)),
     _released("draws", tuple, _plain_draws, _draws_of, lambda draws: draws[0].network),
     _released("numbers", tuple, _plain_numbers, _numbers_of, lambda values: None, without_network(lambda plain: None)),

@@ -68,16 +68,7 @@ class MarkovScores:
 def markov_scores(
     model: HiddenMarkovModel, codes: Mapping[str, npt.NDArray[Any]], cells: Flags | None = None
 ) -> MarkovScores:
-    """Nats an entry of some cells, best of those that were held out; as private as the entries. NaN without an entry.
-
-    Args:
-        model: The model.
-        codes: The entries, an encoded column for every variable.
-        cells: Flags of the cells that count, shape (sequences, steps); all by default.
-
-    Raises:
-        DomainError: If a column is missing, is not whole numbers below its number of levels, or of another length.
-    """
+    """Nats an entry of some cells, all by default; as private as the entries, and NaN without an entry."""
     columns = code_columns(codes, model.network.domain.sizes)
     each, entries = model.cell_log_likelihoods(columns, cells)
     if entries == 0:

@@ -101,7 +101,6 @@ class Evaluation:
         return pd.DataFrame(reliability_rows(*self._block("reliability"), self.interval))
 
     def _block(self, name: str) -> tuple[NoisyOutcomes, Classification]:
-        """The released value and its task, if a table was released."""
         task = self.release.value.description.task
         if not isinstance(task, Classification) or name not in task.scores:
             raise InferenceError(f"no {name} table was released")
@@ -161,7 +160,6 @@ class CrossValidation:
         return self.evaluation.to_frame()
 
     def _in_words(self) -> tuple[str, str]:
-        """The charge of everything, and the promise of each fit."""
         note = "" if self.private else "; NOT PRIVATE: the noise was seeded"
         fit = PrivacyCost(self.training_epsilon, self.training_delta)
         return f"{self.cost} for everything, protecting {self.unit}{note}", f"each fit at {fit}"
@@ -177,5 +175,4 @@ class CrossValidation:
 
 
 def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a table by names."""
     return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]

@@ -125,7 +125,6 @@ class HiddenMarkovModel:
         object.__setattr__(self, "effects", self._checked_effects((copies, draws, sequences)))
 
     def _checked_effects(self, shape: tuple[int, ...]) -> FrozenMap[str, Reals]:
-        """The effects, frozen."""
         if self.effects and set(self.effects) != set(self.fields):
             raise NetworkError("every field needs the effects of sequences, or none does")
         frozen = FrozenMap((name, frozen_array(value, np.float64)) for name, value in self.effects.items())
@@ -221,7 +220,6 @@ class HiddenMarkovModel:
         return self._with_states(most_likely_paths(self._flat_states(), self.n_states))
 
     def _with_states(self, states: Integers) -> pd.DataFrame:
-        """All cells with a state of each and its probability."""
         frame = self._cells(np.ones(states.shape, bool))
         probabilities = np.take_along_axis(self.state_probabilities, states[..., None], 2)
         return frame.assign(state=states.ravel(), probability=probabilities.ravel())
@@ -420,17 +418,12 @@ class HiddenMarkovModel:
         return self.states.reshape(-1, *self.states.shape[2:])
 
     def _cells(self, chosen: Flags) -> pd.DataFrame:
-        """The sequence and time columns of some cells."""
         import pandas as pd
 
         sequences, steps = np.nonzero(chosen)
         levels = self.network.domain.levels
-        return pd.DataFrame(
-            {
-                self.sequence: [levels(self.sequence)[r] for r in sequences],
-                self.time: [levels(self.time)[t] for t in steps],
-            }
-        )
+        named = [levels(self.sequence)[r] for r in sequences], [levels(self.time)[t] for t in steps]
+        return pd.DataFrame({self.sequence: named[0], self.time: named[1]})
 
     def __repr__(self) -> str:
         copies, draws = self.log_joint.shape

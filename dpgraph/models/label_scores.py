@@ -30,18 +30,6 @@ JOINT_CELLS, BLOCK_CELLS = 1 << 20, 1 << 15
 def label_scores(start: Reals, tables: Mapping[str, Reals], codes: Mapping[str, Any]) -> Iterator[tuple[slice, Reals]]:
     """start + the sum over features f of tables[f][code of f, :], a block of rows at a time.
 
-    Args:
-        start: One number for each label, shape (labels,).
-        tables: For each feature, shape (levels, labels).
-        codes: The level position of each row, for each feature.
-
-    Yields:
-        The rows, and their scores in the first columns of one array, overwritten by the next block. Its shape,
-        (labels, rows of a block), is public, so that exp and log of the last rows are those of the others.
-
-    Raises:
-        DomainError: If a feature is missing, is not whole numbers below its number of levels, or is of another length.
-
     >>> blocks = label_scores(np.zeros(2), {"f": np.array([[1.0, 2], [3, 4]])}, {"f": [1, 0]})
     >>> [scores[:, :2].tolist() for _, scores in blocks]
     [[[3.0, 1.0], [4.0, 2.0]]]
@@ -57,7 +45,6 @@ def label_scores(start: Reals, tables: Mapping[str, Reals], codes: Mapping[str, 
 def _blocks(
     start: Reals, joint: list[tuple[dict[str, int], Reals]], columns: Mapping[str, Codes], rows: int
 ) -> Iterator[tuple[slice, Reals]]:
-    """The scores of each block of rows."""
     length = max(256, BLOCK_CELLS // max(1, len(start)))
     scores, looked_up = np.zeros((len(start), length)), np.empty(length)
     for first in range(0, rows, length):
@@ -94,7 +81,6 @@ def _joint_table(tables: list[Reals]) -> Reals:
 
 
 def _positions(columns: Mapping[str, Codes], sizes: Mapping[str, int]) -> npt.NDArray[np.intp]:
-    """The position of each row in a joint table."""
     (_, first), *others = columns.items()
     if not others:
         return first.astype(np.intp)

@@ -121,17 +121,26 @@ def fit_hmm(
         FrozenMap({}) if named.effects is None else _by_field(named.effects, fields),
         choice,
     )
-    _warn_of_poor_mixing(model)
+    found = model.diagnostics
+    if found["r_hat"] > MOST_R_HAT:
+        warnings.warn(
+            f"the sampler's chains have not mixed: R-hat {found['r_hat']:.3f}, of predictions "
+            f"{found['r_hat of predictions']:.3f}, effective size {found['effective_size']:.0f}; raise iterations and "
+            "burn_in before you quote states. "
+            "That is free: dg.fit_hmm(model.release_, states, sequence=..., time=..., iterations=...) learns again "
+            "from the same release, as dpgraph refit does from a saved model. "
+            "Privacy is not at stake",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     return model
 
 
 def _by_field(drawn: Reals, fields: dict[str, slice]) -> FrozenMap[str, Reals]:
-    """The columns of each field."""
     return FrozenMap((name, drawn[..., columns]) for name, columns in fields.items())
 
 
 def _held_out(given: LogEvidence, cells: Flags | None) -> LogEvidence:
-    """The evidence without some cells."""
     if cells is None:
         return given
     if np.shape(cells) != given.shape:
@@ -143,9 +152,6 @@ def with_known_entries(given: LogEvidence, entries: npt.ArrayLike) -> LogEvidenc
     """The evidence with one more field, of one level: the public number of entries of each cell, shape (chains, steps).
 
     Counted from the log it would be private: such a table is released like that of any field of one level.
-
-    Raises:
-        InferenceError: If the numbers are not such a table.
     """
     table = np.asarray(entries)
     if table.shape != given.shape or table.dtype.kind not in "iu" or table.min() < 0:
@@ -163,32 +169,12 @@ def with_known_entries(given: LogEvidence, entries: npt.ArrayLike) -> LogEvidenc
 
 
 def check_choice(states: object, most_states: object, sequence_effects: object) -> None:
-    """Refuses wrong settings of the number of states and of effects.
-
-    Raises:
-        InferenceError: Naming the setting.
-    """
+    """Refuses wrong settings of the number of states and of effects."""
     if isinstance(states, str) and states != "auto":
         raise InferenceError(f'n_states must be a whole number, at least 1, or "auto"; got {states!r:.60}')
     check_whole_number("most_states", most_states, 1)
     if sequence_effects is not None and not isinstance(sequence_effects, bool):
         raise InferenceError(f"sequence_effects must be True, False or None; got {sequence_effects!r:.60}")
-
-
-def _warn_of_poor_mixing(model: HiddenMarkovModel) -> None:
-    """Accuracy is at stake, not privacy."""
-    found = model.diagnostics
-    if found["r_hat"] > MOST_R_HAT:
-        warnings.warn(
-            f"the sampler's chains have not mixed: R-hat {found['r_hat']:.3f}, of predictions "
-            f"{found['r_hat of predictions']:.3f}, effective size {found['effective_size']:.0f}; raise iterations and "
-            "burn_in before you quote states. "
-            "That is free: dg.fit_hmm(model.release_, states, sequence=..., time=..., iterations=...) learns again "
-            "from the same release, as dpgraph refit does from a saved model. "
-            "Privacy is not at stake",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
 
 
 def markov_baselines(

@@ -17,13 +17,6 @@ from dpgraph.structure.tables import Integers, Reals
 def most_likely_paths(states: Integers, size: int) -> Integers:
     """The best path of each sequence under the chain of its pairs of neighbouring states.
 
-    Args:
-        states: Draws of paths, shape (draws, sequences, steps); labels agree over draws.
-        size: The number of states.
-
-    Returns:
-        Shape (sequences, steps). No step is one that no draw takes; of equally likely ones the lowest state is taken.
-
     >>> paths = np.array([[[0, 0, 1]], [[0, 0, 1]], [[1, 0, 0]]])
     >>> most_likely_paths(paths, 2)
     array([[0, 0, 1]])

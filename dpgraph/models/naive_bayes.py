@@ -74,23 +74,12 @@ class _Predictions:
     def predict_proba(self, X: Any) -> Reals:
         """P(label | features) of each row, shape (rows, labels); uniform where the features are impossible.
 
-        Args:
-            X: As for ``predict_log_joint``.
-
-        Raises:
-            DomainError: As for ``predict_log_joint``.
+        ``X`` and refusals are as for ``predict_log_joint``.
         """
         return self._of_rows(X, _normalised)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The most probable label of each row.
-
-        Args:
-            X: As for ``predict_log_joint``.
-
-        Raises:
-            DomainError: As for ``predict_log_joint``.
-        """
+        """The most probable label of each row; ``X`` and refusals are as for ``predict_log_joint``."""
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     @cached_property
@@ -103,11 +92,8 @@ class _Predictions:
     def _of_rows(self, X: Any, read: Callable[[Reals], Reals]) -> Reals:
         """A reading of ln P(label, features), a block of shape (labels, rows) after another; shape (rows, labels)."""
         codes = columns_to_predict(X, self._tables[0].network.domain.restrict(self.features))
-        tables, draws, labels = (
-            {name: self._log_tables[name] for name in self.features},
-            len(self._tables),
-            self.classes_,
-        )
+        tables = {name: self._log_tables[name] for name in self.features}
+        draws, labels = len(self._tables), self.classes_
         found = np.empty((row_count(codes), len(labels)))
         for block, scores in label_scores(self._log_tables[self.target], tables, codes):
             joint = scores if draws == 1 else _log_mean(scores.reshape(draws, len(labels), -1))

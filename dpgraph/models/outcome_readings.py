@@ -31,7 +31,7 @@ def all_scores(noisy: NoisyOutcomes, interval: float) -> Iterator[tuple[str, Sco
     """The scores of a release, the headline first."""
     match noisy.description.task:
         case Classification() as task:
-            yield "accuracy", _accuracy(noisy, task, interval)
+            yield "accuracy", share_score(noisy, *right_and_wrong(noisy, task), interval)
             if "log_loss" in task.scores:
                 yield "log-loss", _scaled(_mean(noisy, "log-loss", interval), task.largest_loss or 0.0)
             if "brier" in task.scores:
@@ -60,7 +60,6 @@ def evidence(noisy: NoisyOutcomes, value: float, *blocks: tuple[str, int]) -> Ev
 
 
 def _cells(noisy: NoisyOutcomes, name: str) -> Reals:
-    """The noisy cells of a released block."""
     cells = noisy.block(name)
     assert cells is not None
     return cells
@@ -96,11 +95,6 @@ def right_and_wrong(noisy: NoisyOutcomes, task: Classification) -> tuple[list[Ev
         right.append(evidence(noisy, bins[::2].sum(), ("reliability", len(bins) // 2)))
         wrong.append(evidence(noisy, bins[1::2].sum(), ("reliability", len(bins) // 2)))
     return right, wrong
-
-
-def _accuracy(noisy: NoisyOutcomes, task: Classification, interval: float) -> Score:
-    """The share of right predictions."""
-    return share_score(noisy, *right_and_wrong(noisy, task), interval)
 
 
 def share_score(

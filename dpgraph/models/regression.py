@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -121,7 +120,8 @@ class LinearRegressionModel:
         """
         ends = tails(probability)
         columns = scaled_columns(self.draws.design, X)
-        parts = [np.stack([self._quantile(part, end) for end in ends], axis=1) for part in _blocks(columns)]
+        blocks = (columns[start : start + BLOCK] for start in range(0, len(columns), BLOCK))
+        parts = [np.stack([self._quantile(part, end) for end in ends], axis=1) for part in blocks]
         return self._in_units(np.concatenate(parts) if parts else np.empty((0, 2)))
 
     def __repr__(self) -> str:
@@ -130,7 +130,8 @@ class LinearRegressionModel:
         kind = f"{len(self.features)} features, {len(draws)} draws, method={draws.method!r}{note and f'; {note}'}"
         table = draws.coefficients()[["mean", "lower", "upper"]]
         more = f"\n... ({len(table)} coefficients)" if len(table) > SHOWN else ""
-        return f"LinearRegressionModel({self.target!r}, {kind})\n{table.head(SHOWN).map(_short).to_string()}{more}"
+        shown = table.head(SHOWN).map("{:.4g}".format).to_string()
+        return f"LinearRegressionModel({self.target!r}, {kind})\n{shown}{more}"
 
     def frame(self, X: Any, probability: float = 0.9) -> pd.DataFrame:
         """For each row prediction, std, lower and upper."""
@@ -156,14 +157,3 @@ class LinearRegressionModel:
     def _in_units(self, scaled: Reals) -> Reals:
         bounds = self.draws.design.bounds
         return bounds.middle + bounds.half * np.clip(scaled, -1.0, 1.0)
-
-
-def _short(value: float) -> str:
-    """A number to four digits."""
-    return f"{value:.4g}"
-
-
-def _blocks(columns: Reals) -> Iterator[Reals]:
-    """Rows, as many at once as fit in the cache."""
-    for start in range(0, len(columns), BLOCK):
-        yield columns[start : start + BLOCK]

@@ -114,13 +114,6 @@ def _predicted(
 def sequence_laws(emission: Reals, effects: Reals | None) -> Reals:
     """P(level | sequence, state), proportional to the state's law times e^effect (proofs.md P78).
 
-    Args:
-        emission: P(level | state), shape (draws, states, levels).
-        effects: Shape (draws, sequences, levels), or None: no sequence differs.
-
-    Returns:
-        Shape (draws, sequences, states, levels); one sequence stands for all where there are no effects.
-
     >>> sequence_laws(np.array([[[0.5, 0.5]]]), np.log([[[1.0, 3.0]]])).round(2).tolist()
     [[[[0.25, 0.75]]]]
     """

@@ -46,7 +46,6 @@ def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
 
 @page_of.register
 def _of_ledger_alone(ledger: Ledger) -> Page:
-    """The ledger by its first row, and all its rows; a page of the budget has the rest of the budget too."""
     said = Words(["What each row cost is below; the page of the budget says how much is left."])
     head = [said, Facts(_ledger_facts(ledger))]
     return Page(f"The privacy ledger of {ledger.dataset}", "", [Section("The ledger", head), *_kept(ledger)])
@@ -59,7 +58,6 @@ def _of_verification(found: Verification) -> Page:
 
 
 def _kept(ledger: Ledger) -> list[Section]:
-    """The rows of a ledger, its allowances, and whether its digests hold."""
     rows = []
     for row in ledger.rows():
         event = row.decoded
@@ -77,7 +75,6 @@ def _kept(ledger: Ledger) -> list[Section]:
 
 
 def _verified(found: Verification) -> Words:
-    """The result of a check of all digests and totals."""
     if found.ok:
         return Words(
             [

@@ -43,7 +43,6 @@ def _of_audit(report: AuditReport) -> Page:
 
 @page_of.register
 def _of_calibration(found: Calibration) -> Page:
-    """The verdict, the ranks against uniform quantiles, the coverage of intervals, and every parameter."""
     share, worst = found.limits
     words = [
         "Everything here was simulated: tables from the prior, rows from the tables, a release from the rows, and a "

@@ -24,11 +24,7 @@ MOST_NAMES, MOST_LEVELS = 8, 60
 
 @singledispatch
 def page_of(value: Any) -> Page:
-    """The page of a public value.
-
-    Raises:
-        FileError: If the value is sensitive, or of a class that has no page.
-    """
+    """The page of a public value."""
     refuse_unfitted(value)
     raise FileError(
         f"{type(value).__name__} has no page: only public values do, that were declared, left through a release or "

@@ -22,7 +22,6 @@ CHOOSE = "Choose a variable in the drawing, or in the table of families, to see 
 
 @page_of.register
 def _of_network(network: Network) -> Page:
-    """A network alone is priced at epsilon 1; its slider has others."""
     return _of_report(privacy_cost(network, epsilon=1))
 
 
@@ -94,7 +93,6 @@ def _of_tables(report: PrivacyReport, facts: list[tuple[str, str]]) -> list[Sect
 
 
 def _arcs(report: PrivacyReport) -> list[Any]:
-    """The table of arcs, and a sentence on the most expensive one."""
     rows = report.arc_rows
     if not rows:
         return [Words(["There are no arcs."])]
@@ -115,7 +113,6 @@ def _arcs(report: PrivacyReport) -> list[Any]:
 
 
 def _question(question: Any) -> Section:
-    """How wide an answer will be."""
     frame = question.widths
     rows = [list(row) for row in frame.itertuples(index=False)]
     note = (

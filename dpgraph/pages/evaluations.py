@@ -23,7 +23,6 @@ def _of_evaluation(value: Evaluation) -> Page:
 
 @page_of.register
 def _of_cross_validation(value: CrossValidation) -> Page:
-    """The promise of the whole call, the scores of all held-out rows, and the cost of each fit."""
     record = value.evaluation.release.provenance
     fit = Event("one fit", value.training_epsilon, value.training_delta)
     share = f"{value.folds - 1} of {value.folds} parts of the rows"
@@ -48,7 +47,6 @@ def _of_cross_validation(value: CrossValidation) -> Page:
 
 
 def _scores(value: Evaluation) -> list[Section]:
-    """Every score with its interval, truth against prediction, and stated against found."""
     rows = [[str(row[0]), *map(float, row[1:])] for row in value.to_frame().itertuples(index=False)]
     blocks: list[Any] = []
     bounded = [row for row in rows if row[0] == "accuracy"]

@@ -39,7 +39,6 @@ MOST_BARS = 60
 
 
 def _mixing(note: str) -> list[Words]:
-    """A note on chains that have not mixed, where there is one."""
     if not note:
         return []
     words = f"{note[0].upper()}{note[1:]}: intervals may be wrong. Longer chains from the same release are free."
@@ -103,7 +102,6 @@ def _of_probabilities(value: Probabilities) -> Page:
 
 
 def _edges(value: Probabilities) -> list[Section]:
-    """The arcs of any probabilities, strongest first; nothing where there are none."""
     found: list[list[Any]] = [
         [parent, name, strength(value.table(name), axis)]
         for name, parents in value.network.parents.items()
@@ -125,7 +123,6 @@ def _of_learned(value: LearnedNetwork) -> Page:
 
 
 def _chosen(value: LearnedNetwork) -> Section:
-    """The edges with the share of draws that choose them, and its meaning."""
     frame = value.edges
     known = bool(frame["share"].notna().any())
     rows = [
@@ -194,7 +191,6 @@ def _of_ensemble(value: NaiveBayesEnsemble) -> Page:
 
 
 def _classes(target: str, draws: Any) -> list[Section]:
-    """How probable each label is, and which features tell most of it."""
     network = draws[0].network
     labels = [str(level) for level in network.domain.levels(target)]
     prior = np.mean([draw.table(target) for draw in draws], axis=0)
@@ -258,7 +254,6 @@ def _of_hidden_markov(value: HiddenMarkovModel) -> Page:
 
 
 def _emissions(value: HiddenMarkovModel, name: str, states: list[str]) -> list[Any]:
-    """P(level | state) of one field with intervals."""
     levels = [str(level) for level in value.network.domain.levels(name)]
     mean, (low, high) = value.mean_emission(name), _ends(value.emissions[name], (0, 1))
     rows = [
@@ -325,7 +320,6 @@ def _effects(design: LinearDesign, in_units: Reals) -> list[Any]:
 
 
 def _declared(design: LinearDesign) -> Section:
-    """The declaration of the columns: public from the start."""
     rows = []
     for name, feature in {**design.features, design.target: design.bounds}.items():
         if isinstance(feature, Bounded):

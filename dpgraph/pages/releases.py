@@ -37,7 +37,6 @@ def _of_release(release: Release) -> Page:
 
 
 def _value(value: Any) -> tuple[list[Section], dict[str, Any]]:
-    """The sections and the program's data of a released value."""
     match value:
         case NoisyCounts():
             return _counts(value)
@@ -82,7 +81,6 @@ def _network(network: Network, words: str) -> tuple[list[Section], dict[str, Any
 
 
 def _cells_of(network: Network) -> dict[str, Any]:
-    """The cells of each variable's table, to colour variables by."""
     values = [float(network.cells(family)) for family in network.families]
     return {"name": "cells", "words": "cells of the variable's table", "values": values}
 
@@ -95,7 +93,6 @@ def _words(value: NoisyCounts) -> list[str]:
 
 
 def _counts(value: NoisyCounts) -> tuple[list[Section], dict[str, Any]]:
-    """The noisy tables: each variable's own, from the smallest released table that holds its family."""
     network = value.network
     if isinstance(network, Margins):
         return _margins(value), {}
@@ -124,7 +121,6 @@ def _counts(value: NoisyCounts) -> tuple[list[Section], dict[str, Any]]:
 
 
 def _margins(value: NoisyCounts) -> list[Section]:
-    """Noisy tables without a graph, by their own names."""
     rows: list[list[Any]] = []
     numbers: list[list[Any]] = []
     for family, table in value.tables.items():

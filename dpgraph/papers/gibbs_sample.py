@@ -209,7 +209,6 @@ class GibbsSample:
         return counts
 
     def _emissions(self, totals: Mapping[str, Integers], plan: _Plan, noise: Noise) -> dict[str, Reals]:
-        """All emissions given the counts of each state: together one update."""
         drawn: dict[str, Reals] = {}
         for name, counts in totals.items():
             candidates = lattice(counts.shape[1], self.grid or DEFAULT_GRID, self.floor, "softmax")
@@ -226,7 +225,6 @@ class GibbsSample:
         plan: _Plan,
         noise: Noise,
     ) -> Integers:
-        """All states given emissions and transitions: together one update, shape (sequences, steps)."""
         logs = {name: plan.whole_logs(name, law) for name, law in emissions.items()}
         scale = plan.scale
         if self.temperature == "adaptive":
@@ -260,7 +258,6 @@ class _Plan(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _plan(mechanism: GibbsSample, network: Network, unit: PrivacyUnit) -> _Plan:
-    """The plan of a release, from public values alone."""
     fields = check_markov_network(network, mechanism.sequence, mechanism.time)
     _held_out_flags(mechanism, network, network.shape((mechanism.sequence, mechanism.time)))
     check_floor(Network.of(network.domain.restrict(fields), {}), mechanism.floor)
@@ -300,7 +297,6 @@ def _update_epsilon(mechanism: GibbsSample) -> Fraction:
 
 
 def _held_out_flags(mechanism: GibbsSample, network: Network, shape: tuple[int, ...]) -> Flags:
-    """The held-out cells, shape (sequences, steps)."""
     flags = np.zeros(shape, bool)
     for sequence, time in mechanism.held_out:
         flags[network.domain.code(mechanism.sequence, sequence), network.domain.code(mechanism.time, time)] = True
@@ -427,7 +423,6 @@ def _check_sweeps(sweeps: MarkovSweeps, provenance: Provenance | None) -> None:
 
 
 def _replanned(event: Event, unit: PrivacyUnit, structure: Any) -> Event:
-    """The event of the sampler's settings, from its record."""
     check_network(structure, GibbsSample)
     (chosen,) = event.selections or (Selection("softmax", event.epsilon, 2),)
     return _event(GibbsSample(event.epsilon, 1, chosen.draws // 2, delta=event.delta))

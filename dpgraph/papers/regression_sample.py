@@ -117,12 +117,7 @@ class RegressionSample:
         return _event(self)
 
     def temperature(self, design: Any, unit: PrivacyUnit) -> float:
-        """T: the residual variance, in scaled units of the target, that the likelihood is given.
-
-        Raises:
-            ReleaseError: If the description is not a regression's design, its columns are too many, or epsilon is too
-                small to be useful.
-        """
+        """T: the residual variance, in scaled units of the target, that the likelihood is given."""
         if not isinstance(design, LinearDesign):
             raise ReleaseError("RegressionSample takes the moments of a regression: regression_moments(rows, design)")
         design.sensitivity(unit)
@@ -154,7 +149,6 @@ class RegressionSample:
 
 
 def _event(mechanism: RegressionSample) -> Event:
-    """The cost of all draws."""
     epsilon = exact(mechanism.epsilon)
     selections = (Selection("continuous", epsilon / mechanism.draws, mechanism.draws),)
     return Event("RegressionSample (idealized numerics)", epsilon, selections=selections)
@@ -319,7 +313,6 @@ def _check_draws(drawn: SampledWeights, provenance: Provenance | None) -> None:
 
 
 def _replanned(event: Event, unit: PrivacyUnit, structure: Any) -> Event:
-    """The event of the mechanism's settings, from its record."""
     if not isinstance(structure, LinearDesign) or len(event.selections) != 1:
         raise ReleaseError("RegressionSample makes one kind of selection and no measurements, on a LinearDesign")
     return _event(RegressionSample(event.epsilon, event.selections[0].draws))

@@ -263,8 +263,9 @@ def error_bounds(report: PrivacyReport) -> pd.DataFrame:
     columns = ["statement", "bound", "value", "found", "unit"]
     if isinstance(network, Margins):
         return pd.DataFrame([], columns=[*columns, "ratio"])
+    counts = count_error_bound(network.cell_count, _paper_scale(*asked), FAILURE)
     rows = [
-        _count_error(*asked),
+        ("Proposition 1: any count is off by at most", counts.union, float(counts.exact), "exact", "rows"),
         *_divergences(*asked, expected_counts(report.shares, report.n)),
         *_fourier_distance(*asked),
         *_map_loss(*asked),
@@ -274,14 +275,8 @@ def error_bounds(report: PrivacyReport) -> pd.DataFrame:
 
 
 def _paper_scale(network: Network, epsilon: Fraction, unit: PrivacyUnit) -> float:
-    """The scale of Algorithm 1."""
     paper = LaplaceMechanism(epsilon, tables="families", allocation="uniform")
     return paper.event(network, unit).measurements[0].law.scale
-
-
-def _count_error(network: Network, epsilon: Fraction, unit: PrivacyUnit) -> tuple[Any, ...]:
-    found = count_error_bound(network.cell_count, _paper_scale(network, epsilon, unit), FAILURE)
-    return "Proposition 1: any count is off by at most", found.union, float(found.exact), "exact", "rows"
 
 
 def _divergences(

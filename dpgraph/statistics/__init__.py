@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # the one list of names
     from dpgraph.statistics.regression import regression_moments as regression_moments
     from dpgraph.statistics.rows.codes import Codes as Codes
     from dpgraph.statistics.rows.codes import encode as encode
-    from dpgraph.statistics.rows.infer import infer_domain as infer_domain
+    from dpgraph.statistics.rows.features import infer_domain as infer_domain
     from dpgraph.statistics.rows.persons import cap_rows as cap_rows
 
 __getattr__, __dir__ = lazy_names(__name__)

@@ -101,16 +101,12 @@ class Families:
     network: Network
     made: ClassVar[str] = "counts"
     of: ClassVar[str] = "network"
+    rows_at_once: ClassVar[int | None] = None
 
     @property
     def columns(self) -> Domain:
         """The network's variables."""
         return self.network.domain
-
-    @property
-    def rows_at_once(self) -> None:
-        """Counting has threads of its own."""
-        return None
 
     @property
     def size(self) -> int:
@@ -166,10 +162,9 @@ def count(
         network: The DAG over its declared domain.
         where: Counts only the rows in which each of these variables has the level given, for ``Budget.parallel``. The
             variables are the network's, or of the wider domain that ``rows``, then ``Codes``, were encoded by.
-        person: The column that says whose row it is, no variable of the network. Rows of a person beyond
-            ``rows_per_person`` are dropped: which, a fresh secret key decides, and no row of anybody else
-            (``dg.statistics.cap_rows`` says more). Give it all rows at once; in memory all of them are then held
-            encoded, and on a cluster its workers hand one another the rows of a person.
+        person: The column that says whose row it is, no variable of the network. A fresh secret key chooses
+            ``rows_per_person`` of each person's rows, whatever the rows of others (``dg.statistics.cap_rows``). Give it
+            all rows at once; they are then held encoded in memory, or by the workers of a cluster.
         rows_per_person: How many rows of one person count, for ``person``; the budget's unit must cover as many.
         engine: For a Parquet path that every worker can read: a ``SparkSession``, or ``"dask"`` for Dask's active
             scheduler. Its workers then read the row groups themselves.
@@ -181,9 +176,8 @@ def count(
 
     Raises:
         NetworkError: If ``network`` is no network.
-        DomainError: If the rows do not fit the domain, ``where`` is not declared variables and levels, or ``engine``
-            is not one of these; if ``person`` is no column, is declared, or holds nulls where the domain is not strict.
-            Nothing is counted then.
+        DomainError: If the rows do not fit the domain, ``where`` is not declared variables and levels, ``engine`` is
+            unknown, or ``person`` is no column, is declared, or holds nulls where the domain is not strict.
 
     >>> import pandas as pd
     >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
@@ -210,9 +204,8 @@ def count_groups(
 ) -> dict[Any, Counts]:
     """Counts every family in each group of rows, in one pass, for the budgets of ``Budget.parallel``.
 
-    What ``count(rows, network, where={by: level})`` counts, for all levels at once. Where persons have several rows,
-    these are capped once, of all rows, before the groups are counted: in memory, in files, and on a cluster, whose rows
-    are never brought here.
+    The counts of ``count(rows, network, where={by: level})``, for all levels at once. The rows of a person are capped
+    once, of all rows, before the groups are counted.
 
     Args:
         rows: As ``count`` takes them, but for ``Codes``, of which ``count(codes, network, where=...)`` counts a group.

@@ -92,6 +92,7 @@ class Contributions:
     strict: bool = False
     made: ClassVar[str] = "sums"
     of: ClassVar[str] = "column of records"
+    rows_at_once: ClassVar[int | None] = BATCH
 
     @property
     def columns(self) -> Columns:
@@ -99,11 +100,6 @@ class Contributions:
         family = self.description.family
         levels = Categories(family.levels) if isinstance(family, Multinomial) else self.description
         return Columns({self.column: levels}, self.strict)
-
-    @property
-    def rows_at_once(self) -> int:
-        """A thread's share of a table in memory."""
-        return BATCH
 
     @property
     def size(self) -> int:

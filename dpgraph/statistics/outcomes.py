@@ -27,10 +27,6 @@ def classifier_outcomes(
 
     ``truth`` is the code of the true class of each row, ``probabilities`` are P(class), shape (rows, classes); the most
     probable class is predicted, the first of several. ``group`` says which rows of a declared variable they are.
-
-    >>> task = Classification(("no", "yes"), scores=("accuracy", "confusion"))
-    >>> classifier_outcomes(task, np.array([0, 1]), np.array([[0.8, 0.2], [0.9, 0.1]]))
-    Moments(OutcomeDescription, 6 statistics, sensitive)
     """
     truth, size = truth.astype(np.int64), len(task.classes)
     assert task.largest_loss is not None

@@ -40,11 +40,7 @@ class Products:
     design: LinearDesign
     made: ClassVar[str] = "sums"
     of: ClassVar[str] = "design"
-
-    @property
-    def rows_at_once(self) -> int:
-        """A thread's share of a table in memory."""
-        return BATCH
+    rows_at_once: ClassVar[int | None] = BATCH
 
     @property
     def columns(self) -> Columns:
@@ -103,8 +99,7 @@ def regression_moments(
 ) -> Moments:
     """Sums the products of a design's columns over the rows, in whole steps of a public grid.
 
-    The rows are read as ``count`` reads them, in one pass and in memory that does not grow with a file or a stream.
-    Where they lie on a cluster its workers sum, and only their sums, which are sensitive too, travel inside it.
+    The rows are read as ``count`` reads them: in one pass, where they lie.
 
     Args:
         rows: Whatever ``count`` takes but ``Codes``; or a pair (X, y) of arrays, X with the design's features in order.
@@ -184,7 +179,6 @@ def regression_groups(
 
 
 def _check_pair(design: LinearDesign, where: Any, person: Any, engine: Any) -> None:
-    """Refuses what a pair of arrays cannot serve."""
     if person is not None:
         raise DomainError("a pair of arrays has no column of persons; give a table that has one")
     if engine is not None:

@@ -87,20 +87,5 @@ class TableCounts:
 
 
 def any_tables(rows: Any, domain: Domain) -> TableCounts:
-    """Encodes rows, so that a choice may count any table of them.
-
-    Args:
-        rows: As ``dg.statistics.encode`` takes them, or ``Codes``.
-        domain: The declared variables.
-
-    Returns:
-        Sensitive statistics, for mechanisms that choose among tables, such as ``ParentsChoice``; they add.
-
-    Raises:
-        DomainError: If the rows do not fit the domain.
-
-    >>> import pandas as pd
-    >>> any_tables(pd.DataFrame({"rain": ["no", "yes"]}), Domain.of({"rain": ["no", "yes"]}))
-    TableCounts(1 variables, sensitive)
-    """
+    """Encodes rows, so that a mechanism that chooses among tables may count any table of them; sensitive."""
     return TableCounts(encode(rows, domain))

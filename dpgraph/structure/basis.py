@@ -58,10 +58,6 @@ def coefficient_blocks(network: Network) -> tuple[Family, ...]:
     """The blocks that carry information: the downward closure of the families, without variables of one level.
 
     More than ``MAX_BLOCKS`` are refused: a family of n variables has 2^n.
-
-    >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"], "here": ["x"]}, {"wet": ["rain", "here"]})
-    >>> coefficient_blocks(network)
-    ((), ('rain',), ('wet',), ('rain', 'wet'))
     """
     sizes = network.domain.sizes
     if sum(2 ** len(family) for family in network.maximal_families) > MAX_BLOCKS:
@@ -85,10 +81,6 @@ def walsh_transform(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The Walsh sums of a table of two-level variables: sum over cells x of (-1)^<g, x> table[x], for every g.
 
     The coefficients of Zhang et al. 2016, section 3.2; its own inverse up to 2^axes, exact on integers.
-
-    >>> walsh_transform(np.array([[5, 1], [2, 3]]))
-    array([[11,  3],
-           [ 1,  5]])
     """
     for axis in range(table.ndim):
         table = _butterfly(table, axis)
@@ -188,9 +180,6 @@ def fixed_point(sizes: tuple[int, ...], grid: int) -> Integers:
     """The whole number each contrast of a block is multiplied by: ``grid`` / norm rounded, at least 1.
 
     It does not increase along any axis, which ``sensitivity.block_sensitivity`` uses. At grid 1 it is 1.
-
-    >>> fixed_point((3,), 100)
-    array([71, 41])
     """
     return np.maximum(1, np.rint(grid / contrast_norms(sizes))).astype(np.int64)
 
@@ -242,11 +231,9 @@ def _squared_norms(size: int) -> Reals:
 
 
 def _along(matrix: npt.NDArray[Any], values: npt.NDArray[Any], axis: int) -> npt.NDArray[Any]:
-    """A matrix applied along one axis."""
     return np.moveaxis(np.tensordot(matrix, values, axes=(1, axis)), 0, axis)
 
 
 def _butterfly(values: npt.NDArray[Any], axis: int) -> npt.NDArray[Any]:
-    """Sum and difference along an axis of two levels."""
     first, second = np.take(values, 0, axis), np.take(values, 1, axis)
     return np.stack([first + second, first - second], axis)

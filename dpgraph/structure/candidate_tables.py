@@ -25,11 +25,7 @@ MOST_CELLS = 1 << 24
 
 @dataclass(frozen=True)
 class AnyTables:
-    """Every table of a domain: what a mechanism that chooses among tables reads, and no mechanism releases as it is.
-
-    >>> AnyTables(Domain.of({"rain": ["no", "yes"], "wet": ["no", "yes"]})).cells(("rain", "wet"))
-    4
-    """
+    """Every table of a domain: what a mechanism that chooses among tables reads, and no mechanism releases as it is."""
 
     domain: Domain
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import islice
@@ -246,8 +246,7 @@ class LinearDesign:
 
     def with_mean_weight(self, mean_weight: int | None) -> LinearDesign:
         """The same columns with another weight of the target's sum."""
-        settings = (self.intercept, self.on_missing, mean_weight, self.strict)
-        return LinearDesign(self.features, self.target, self.bounds, *settings)
+        return replace(self, mean_weight=mean_weight)
 
     @property
     def copies(self) -> int:

@@ -231,13 +231,9 @@ class Domain:
             raise NetworkError("the domain is empty; declare at least one variable")
         return cls(FrozenMap(declared), strict)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The variables, in order."""
-        return self._names
-
-    @cached_property
-    def _names(self) -> tuple[str, ...]:
         return tuple(self.variables)
 
     @cached_property

@@ -237,18 +237,17 @@ class Multinomial:
         return DirichletPrior(tuple(float(one) for one in concentration))
 
 
-@dataclass(frozen=True)
-class Poisson:
-    """Counts with an unknown rate."""
+class OfRate:
+    """A family of records from 0 on with an unknown rate, whose one statistic is their sum."""
 
     bounded: ClassVar[bool] = False
-    discrete: ClassVar[bool] = True
+    discrete: ClassVar[bool] = False
     support: ClassVar[tuple[float, float]] = (0.0, math.inf)
     statistics: ClassVar[tuple[str, ...]] = ("sum",)
     parameters: ClassVar[tuple[str, ...]] = ("rate",)
 
     def statistic(self, x: Reals) -> Reals:
-        """The count."""
+        """The number."""
         return x[..., None]
 
     def prior(self, shape: float, rate: float) -> GammaPrior:
@@ -257,47 +256,28 @@ class Poisson:
 
 
 @dataclass(frozen=True)
-class Gamma:
+class Poisson(OfRate):
+    """Counts with an unknown rate."""
+
+    discrete: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class Gamma(OfRate):
     """Positive numbers with a Gamma law of known shape and unknown rate; the mean is shape / rate."""
 
     shape: float
-    bounded: ClassVar[bool] = False
-    discrete: ClassVar[bool] = False
-    support: ClassVar[tuple[float, float]] = (0.0, math.inf)
-    statistics: ClassVar[tuple[str, ...]] = ("sum",)
-    parameters: ClassVar[tuple[str, ...]] = ("rate",)
 
     def __post_init__(self) -> None:
         if not is_number(self.shape) or not 0 < self.shape < math.inf:
             raise DomainError(f"shape must be a finite number above 0; got {self.shape!r}")
 
-    def statistic(self, x: Reals) -> Reals:
-        """The number."""
-        return x[..., None]
-
-    def prior(self, shape: float, rate: float) -> GammaPrior:
-        """A Gamma prior of the rate."""
-        return GammaPrior(shape, rate)
-
 
 @dataclass(frozen=True)
-class Exponential:
+class Exponential(OfRate):
     """Positive numbers with an exponential law of unknown rate: the Gamma law of shape 1."""
 
     shape: ClassVar[float] = 1.0
-    bounded: ClassVar[bool] = False
-    discrete: ClassVar[bool] = False
-    support: ClassVar[tuple[float, float]] = (0.0, math.inf)
-    statistics: ClassVar[tuple[str, ...]] = ("sum",)
-    parameters: ClassVar[tuple[str, ...]] = ("rate",)
-
-    def statistic(self, x: Reals) -> Reals:
-        """The number."""
-        return x[..., None]
-
-    def prior(self, shape: float, rate: float) -> GammaPrior:
-        """A Gamma prior of the rate."""
-        return GammaPrior(shape, rate)
 
 
 @dataclass(frozen=True)
@@ -422,7 +402,7 @@ def check_prior(family: ExponentialFamily, prior: Prior) -> None:
             fits = isinstance(prior, BetaPrior)
         case Multinomial():
             fits = isinstance(prior, DirichletPrior) and len(prior.concentration) == len(family.levels)
-        case Poisson() | Gamma() | Exponential():
+        case OfRate():
             fits = isinstance(prior, GammaPrior)
         case Normal(variance=None):
             fits = isinstance(prior, NormalInverseGammaPrior)

@@ -35,13 +35,6 @@ class JointCounts:
         ReleaseError: If there are fewer than two parts, one is no noisy counts or coefficients, two have different
             public n or are the same release, or coefficients are of another network than the one to learn.
         NetworkError: If the domains differ, or no table holds some family.
-
-    >>> from dpgraph.privacy.records import DiscreteLaplace
-    >>> coin = Network.of({"coin": ["heads", "tails"]}, {})
-    >>> law = {("coin",): DiscreteLaplace(1.0)}
-    >>> first, second = (NoisyCounts(coin, {("coin",): [k, 10 - k]}, law, 10) for k in (7, 6))
-    >>> JointCounts((first, second)).n
-    10
     """
 
     parts: tuple[Single, ...]

@@ -29,12 +29,7 @@ class Layout:
 
 
 def layered(network: Network) -> Layout:
-    """The places of a network's variables.
-
-    >>> network = Network.of({"a": [0, 1], "b": [0, 1], "c": [0, 1]}, {"b": ["a"], "c": ["a"]})
-    >>> layered(network)
-    Layout(across=(0.5, 0.0, 1.0), down=(0, 1, 1), width=2.0, height=2)
-    """
+    """The places of a network's variables."""
     position = network.position
     above = [[position[parent] for parent in network.parents[name]] for name in network.domain.names]
     below: list[list[int]] = [[] for _ in above]

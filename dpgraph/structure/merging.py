@@ -211,7 +211,6 @@ class _Merger:
         return self._gain_of((one.cells, one.served), (two.cells, two.served), shared)
 
     def _gain_of(self, one: _Size, two: _Size, shared: frozenset[str]) -> float:
-        """The same of tables of these sizes."""
         key = one, two, math.prod(self._sizes[name] for name in shared)
         if key not in self._gains:
             (cells, served), (others, also), both = key

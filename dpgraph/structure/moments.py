@@ -43,11 +43,6 @@ class MomentDescription:
 
     Raises:
         DomainError: If bounds are missing, not needed, not finite, do not increase, or leave the support.
-
-    >>> from dpgraph.structure.expfam import Exponential
-    >>> described = MomentDescription(Exponential(), bounds=(0, 4))
-    >>> described.sensitivity(PrivacyUnit("replace")) * described.steps[0]
-    4.0
     """
 
     family: ExponentialFamily
@@ -192,7 +187,6 @@ class MomentDescription:
         return np.minimum(low, 0), np.maximum(high, 0)
 
     def _rows(self, unit: PrivacyUnit) -> Integers:
-        """Everything that one record can contribute to what is released."""
         rows = self.contributions
         if not self.family.bounded:
             rows = np.vstack([rows, np.zeros((1, rows.shape[1]), np.int64)])

@@ -176,12 +176,7 @@ class Network:
 
 
 class Holding:
-    """An index of tables by their variables; a question costs as many steps as the rarest of them has tables.
-
-    >>> network = Network.of({name: [0, 1] for name in "abc"}, {"b": ["a"], "c": ["a", "b"]})
-    >>> Holding(network, [("c", "a", "b"), ("b", "a")]).smallest(("a",))
-    ('b', 'a')
-    """
+    """An index of tables by their variables; a question costs as many steps as the rarest of them has tables."""
 
     def __init__(self, network: Network, tables: Iterable[Family]) -> None:
         self._tables = tuple(tables)

@@ -175,12 +175,7 @@ Task = Classification | Regression | Entries
 
 @dataclass(frozen=True)
 class OutcomeDescription:
-    """What is summed over held-out rows to judge a task, and what of it is released: public.
-
-    >>> description = OutcomeDescription(Classification(("no", "yes"), scores=("accuracy", "confusion")))
-    >>> [description.sensitivity(PrivacyUnit(relation)) // STEPS for relation in ("replace", "add-remove")]
-    [60, 50]
-    """
+    """What is summed over held-out rows to judge a task, and what of it is released: public."""
 
     task: Task
 
@@ -314,7 +309,6 @@ def _checked_edges(edges: Iterable[float], classes: int) -> tuple[float, ...]:
 
 
 def _checked_scores(scores: Iterable[ClassifierScore]) -> tuple[ClassifierScore, ...]:
-    """Scores in their own order, each once."""
     known = get_args(ClassifierScore)
     if isinstance(scores, str) or not set(scores) <= set(known) or not set(scores):
         raise DomainError(f"scores must be some of {', '.join(map(repr, known))}; got {scores!r:.200}")
@@ -322,5 +316,4 @@ def _checked_scores(scores: Iterable[ClassifierScore]) -> tuple[ClassifierScore,
 
 
 def _cell_names(part: Part, kept: int) -> tuple[str, ...]:
-    """The names of a part's first cells."""
     return (part.name,) * kept if part.cells == 1 else tuple(f"{part.name} {i}" for i in range(kept))

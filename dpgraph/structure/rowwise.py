@@ -28,11 +28,7 @@ BLOCK = 1024
 
 
 def added(parts: Iterable[Reals]) -> Reals:
-    """The sum of arrays of one shape, or over the first axis of an array: one after another.
-
-    >>> added(np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
-    [4.0, 6.0]
-    """
+    """The sum of arrays of one shape, or over the first axis of an array: one after another."""
     return reduce(np.add, parts)
 
 
@@ -60,9 +56,6 @@ def columns_to_predict(rows: Any, declared: Domain | LinearDesign) -> Mapping[st
     """Columns of codes and numbers: a mapping of them as it is, anything else read by what is declared.
 
     A mapping of codes is one of numpy arrays: lists, which are what tables of rows become, are refused.
-
-    >>> columns_to_predict([["b"], ["a"]], Domain.of({"word": ["a", "b"]}))["word"].tolist()
-    [1, 0]
     """
     if isinstance(rows, Mapping):
         if isinstance(declared, Domain) and not all(isinstance(column, np.ndarray) for column in rows.values()):

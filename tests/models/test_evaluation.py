@@ -12,7 +12,7 @@ from scipy import stats
 
 import dpgraph as dg
 from dpgraph.inference.counts.noisy_counts import Evidence, latent_count, lattice
-from dpgraph.models.outcome_readings import _accuracy, _mean, commonest_label, right_and_wrong
+from dpgraph.models.outcome_readings import _mean, all_scores, commonest_label, right_and_wrong
 from dpgraph.statistics.outcomes import classifier_outcomes, entry_outcomes
 from dpgraph.structure.outcomes import STEPS, Classification, Entries
 
@@ -56,7 +56,7 @@ def coverage(make, truth, seed, **settings):
 )
 def test_the_accuracy_of_the_population(relation, n, epsilon):
     def make(rng, noise):
-        return _accuracy(released(classified(rng, n, 0.84), epsilon, relation, noise), TASK, 0.9)
+        return next(all_scores(released(classified(rng, n, 0.84), epsilon, relation, noise), 0.9))[1]
 
     assert LEAST < coverage(make, 0.84, 1) < MOST
 
@@ -67,7 +67,7 @@ def test_few_rows_and_much_noise_are_never_over_confident(relation):
     """Near the boundary the intervals reach it: at least the stated coverage, and half of the range wide."""
 
     def make(rng, noise):
-        return _accuracy(released(classified(rng, 20, 0.999), "0.1", relation, noise), TASK, 0.9)
+        return next(all_scores(released(classified(rng, 20, 0.999), "0.1", relation, noise), 0.9))[1]
 
     assert coverage(make, 0.999, 2) > 0.9 - 4.8 * 0.015
     noise = dg.testing.SeededNoise(5)
@@ -119,7 +119,7 @@ def test_blocks_that_overlap_are_all_used(relation):
     assert [e.value for e in right] == pytest.approx([own[0], table[0] + table[3], bins[[0, 2, 4]].sum()])
     assert [e.value for e in wrong] == pytest.approx([*own[1:], table[1] + table[2], bins[[1, 3, 5]].sum()])
     assert [len(e.scales) for e in right] == [1, 2, 3]
-    near, far = (_accuracy(_moved(noisy, by), task, 0.9).estimate for by in (-400, 400))
+    near, far = (next(all_scores(_moved(noisy, by), 0.9))[1].estimate for by in (-400, 400))
     assert near < far
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import dpgraph as dg
 from dpgraph.statistics import regression
-from dpgraph.statistics.engines import total as engines
+from dpgraph.statistics import summary as engines
 from dpgraph.statistics.moments import Moments
 from dpgraph.statistics.rows import design_columns
 from dpgraph.structure.design import RESOLUTION

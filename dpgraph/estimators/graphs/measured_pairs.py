@@ -29,13 +29,11 @@ FIRST = Fraction(1, 25)
 
 
 def _mechanism(task: Task) -> GaussianMechanism | LaplaceMechanism:
-    """The mechanism of the tables: Gaussian noise wherever there is a delta."""
     epsilon = task.epsilon * (1 - FIRST if _asks_first(task) else 1)
     return GaussianMechanism(epsilon, task.delta) if task.delta else LaplaceMechanism(epsilon)
 
 
 def _narrowest(task: Task) -> Margins:
-    """The variable of fewest levels, by itself."""
     name = min(task.domain.names, key=task.domain.sizes.__getitem__)
     return Margins.of_tables(task.domain, [(name,)])
 
@@ -72,7 +70,6 @@ def _learn(task: Task, rows: Any) -> LearnedNetwork:
 
 
 def _counted(task: Task, rows: Any, margins: Margins) -> Counts:
-    """The exact counts of the rows that the budget is for."""
     group = task.budget.group
     return count(rows, margins, where=None if group is None else group.where)
 

@@ -27,31 +27,24 @@ def best_method(task: Task) -> tuple[str, str]:
     benchmarks/paid_choices.py has the simulated worlds that the bounds were chosen on, docs/structure-learning.md the
     figures.
     """
+    once = "all pairs measured once"
     if task.budget.group is not None:
-        return "pairs", "all pairs measured once: the other methods take no group of rows"
+        return "pairs", f"{once}: the other methods take no group of rows"
     if task.delta:
-        return "pairs", "all pairs measured once: with a delta their noise grows with the root of their number only"
+        return "pairs", f"{once}: with a delta their noise grows with the root of their number only"
     if task.n is None:
         known = "; it is public, and n=len(rows) lets methods be compared" if task.budget.unit.n_is_public else ""
-        return (
-            "pairs",
-            f"all pairs measured once: nothing says how many rows there are, so no choice is paid{known}",
-        )
+        return "pairs", f"{once}: nothing says how many rows there are, so no choice is paid{known}"
     pairs, tables, choice = noise_shares(task)
     if pairs < DROWNED:
-        return (
-            "pairs",
-            f"all pairs measured once: their noise moves {pairs:.2g} of the rows, so no choice need be paid",
-        )
+        return "pairs", f"{once}: their noise moves {pairs:.2g} of the rows, so no choice need be paid"
     if tables < CLEAR or (tables < BEARABLE and choice < SHARP):
         return "greedy", (
             f"choices are paid: the noise of all pairs would move {pairs:.2g} of the rows, that of a network's tables "
             f"{tables:.2g}"
         )
-    return (
-        "pairs",
-        f"all pairs, or those above their noise: that of a network's tables would move {tables:.2g} of the rows",
-    )
+    alone = f"that of a network's tables would move {tables:.2g} of the rows"
+    return "pairs", f"all pairs, or those above their noise: {alone}"
 
 
 def noise_shares(task: Task) -> tuple[float, float, float]:

@@ -97,7 +97,6 @@ def expected_noise(task: Task) -> tuple[float, float]:
 
 
 def _moved(unit: PrivacyUnit) -> int:
-    """The L1 distance by which one person moves a table."""
     return unit.rows_per_person * (2 if unit.n_is_public else 1)
 
 
@@ -112,19 +111,13 @@ def _choice(task: Task, margins: OneWays | None = None) -> ParentsChoice:
 
 
 def _plan(task: Task) -> tuple[Event, ...]:
-    """The one charge of all parts."""
     _parts(task)
     rho = rho_within(PrivacyCost(task.epsilon, task.delta)) if task.delta else None
     return (Event(PAID_IN_PARTS, task.epsilon, task.delta, rho=rho),)
 
 
 def _parts(task: Task) -> list[Event]:
-    """The parts as they are planned.
-
-    Raises:
-        ReleaseError: If the method cannot do the task, or the parts are more than the whole, as by rounding where a
-            delta is absurdly small.
-    """
+    """The parts as they are planned."""
     if task.budget.group is not None:
         raise ReleaseError("method='greedy' learns from all rows, not from those of a group's budget")
     if task.constraints.max_parents == 0:
@@ -145,7 +138,6 @@ def _accounting(task: Task) -> Accounting:
 
 
 def _learn(task: Task, rows: Any) -> LearnedNetwork:
-    """Encodes the rows, charges the whole, and releases its parts."""
     statistics = any_tables(rows, task.domain)
     purse = Budget(task.epsilon, task.delta, unit=task.budget.unit, accounting=_accounting(task))
     scope = _charged(task, statistics)
@@ -156,14 +148,7 @@ def _learn(task: Task, rows: Any) -> LearnedNetwork:
 
 
 def _charged(task: Task, statistics: TableCounts) -> RowsRecord:
-    """Charges the whole, once all that the one door would ask of its parts is found to fit.
-
-    Returns:
-        Which rows its parts are of, and the receipt, for their records.
-
-    Raises:
-        ReleaseError: If the rows, the source of noise or the memory do not fit; nothing is charged.
-    """
+    """Charges the whole, once all that the one door would ask of its parts is found to fit."""
     checked_source(statistics, task.budget, task.noise)
     for part in _parts(task):
         check_memory(part)
@@ -205,7 +190,6 @@ def _as_one(measured: Sequence[Release[Any]], scope: RowsRecord, purse: Budget) 
 
 
 def _root_below(square: Fraction) -> Fraction:
-    """The root of a fraction to eleven digits, never more."""
     root = rounded(Fraction(math.sqrt(square)), up=False)
     while root**2 > square:
         root = rounded(root * (1 - Fraction(1, 10**11)), up=False)

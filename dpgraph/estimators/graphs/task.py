@@ -32,12 +32,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Learner:
-    """One method of learning a network.
-
-    Attributes:
-        plan: The events that a task would charge, in order, without a look at any row; refuses impossible tasks.
-        learn: Counts the rows, releases, and chooses: ``learn(task, rows)``.
-    """
+    """One method: ``plan`` has the events that a task would charge, in order, without a look at any row."""
 
     plan: Callable[[Task], tuple[Event, ...]]
     learn: Callable[[Task, Any], LearnedNetwork]

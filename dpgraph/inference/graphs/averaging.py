@@ -236,9 +236,7 @@ class GraphChain:
         turned = self._turned() if i % BETWEEN == 0 else UNMOVED
         layout, latent, rows = self.layout, self.latent, self.rows
         self.relearn(self.rng, layout, latent.counts, self.grid, self.run.hierarchy.centre, self.centres)
-        sizes = row_sizes(layout)
-        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-        self.theta = draw_rows(self.rng, layout.prior + latent.counts, sizes, starts)
+        self.theta = draw_rows(self.rng, layout.prior + latent.counts, row_sizes(layout))
         reach = np.repeat(latent.steps.reach[self.place], rows)
         tally, shifts = latent.sweep(self.kernel, self.rng, layout, self.theta, self.run.passes, reach)
         if i < self.run.plan.burn_in:

@@ -211,10 +211,8 @@ class LearnedNetwork:
 
     def _share(self, one: str, other: str) -> float:
         """The part of the draws on which two variables are joined."""
-        graphs = self._drawn
-        if not graphs:
-            return float("nan")
-        return sum(one in graph.parents[other] or other in graph.parents[one] for graph in graphs) / len(graphs)
+        joined_in = [one in graph.parents[other] or other in graph.parents[one] for graph in self._drawn]
+        return float(np.mean(joined_in)) if joined_in else float("nan")
 
     def __repr__(self) -> str:
         arcs = sum(len(parents) for parents in self.network.parents.values())

@@ -17,6 +17,7 @@ import numpy as np
 
 from dpgraph.inference.graphs.factors import Factors, common_factors
 from dpgraph.inference.network.consistency import residual_estimates
+from dpgraph.inference.network.evidence import single_releases
 from dpgraph.inference.network.joint_releases import joint_estimates
 from dpgraph.inference.simplex import onto_simplex
 from dpgraph.privacy.arrays import Reals
@@ -217,7 +218,7 @@ def read_pairs(noisy: Any, largest: int = 2, borrow: bool = False) -> Pairs:
     """
     domain = declared_domain(noisy)
     names = domain.names
-    held = _held(_singles(noisy), 2)
+    held = _held(single_releases(noisy), 2)
     found = _estimates(noisy, largest)
     missing = [name for name in names if domain.sizes[name] > 1 and (name,) not in found]
     if missing:
@@ -237,7 +238,7 @@ def read_pairs(noisy: Any, largest: int = 2, borrow: bool = False) -> Pairs:
 
 def _estimates(noisy: Any, largest: int) -> dict[Family, tuple[Reals, float]]:
     """The least-squares estimates of the residual blocks; coefficients are blocks as they are."""
-    parts = _singles(noisy)
+    parts = single_releases(noisy)
     blocks = [replace(part, pseudo_records=0) for part in parts if isinstance(part, NoisyCoefficients)]
     tables = [part for part in parts if isinstance(part, NoisyCounts)]
     found = [residual_estimates(part) for part in blocks]
@@ -258,7 +259,7 @@ def declared_domain(noisy: Any) -> Domain:
             "a graph is chosen from a release of noisy counts or coefficients, such as that of count(rows, "
             f"all_pairs(domain)); got {type(noisy).__name__}{_where_it_is(noisy)}"
         )
-    return _singles(noisy)[0].network.domain
+    return single_releases(noisy)[0].network.domain
 
 
 def _where_it_is(value: Any) -> str:
@@ -271,10 +272,6 @@ def _where_it_is(value: Any) -> str:
     if isinstance(getattr(value, "provenance", None), Provenance):
         return ": give the release behind it; of a file of what was learned, dg.load(path, release=True)"
     return ""
-
-
-def _singles(noisy: Any) -> tuple[Any, ...]:
-    return noisy.singles if isinstance(noisy, JointCounts) else (noisy,)
 
 
 def _held(parts: Sequence[Any], size: int) -> list[Any]:

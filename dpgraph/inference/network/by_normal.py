@@ -134,14 +134,6 @@ def too_rough(noisy: PooledCounts, *, shrink: bool = False) -> tuple[str, ...]:
 
     The sums of their rows' tables are judged by ``settled`` as one release's table is; a family that is not has no
     other draws, as counts of several latent data sets have none by tables (proofs.md P80).
-
-    >>> from dpgraph.privacy.records import DiscreteLaplace
-    >>> from dpgraph.structure.network import Network
-    >>> coin = Network.of({"coin": ["heads", "tails"]}, {})
-    >>> law = {("coin",): DiscreteLaplace(3.0)}
-    >>> may, june, july = (NoisyCounts(coin, {("coin",): [9000 - y, y]}, law, 9000) for y in (12, 9, 4000))
-    >>> too_rough(PooledCounts((may, june))), too_rough(PooledCounts((may, july)))
-    (('coin',), ())
     """
     assert noisy.network is not None
     return tuple(_unsettled(noisy.network, residual_estimates(noisy), shrink=shrink))

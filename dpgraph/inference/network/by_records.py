@@ -179,7 +179,6 @@ class RecordChain:
         self._prior = layouts[0].prior
         self._layouts = [layout._replace(prior=self._prior) for layout in layouts]
         self._sizes, self._centres = row_sizes(layouts[0]), uniform_centres(layouts[0])
-        self._starts = np.concatenate([[0], np.cumsum(self._sizes)[:-1]])
         self.latent = [Latent.of(one, run.concentration, rng, self._sizes.size) for one in run.given]
         self.theta, self.n = np.empty((run.plan.draws, self._prior.size)), np.empty(run.plan.draws, np.int64)
         self.mean, self.tally = np.zeros(self._prior.size), np.zeros(6, np.int64)
@@ -191,7 +190,7 @@ class RecordChain:
         if run.hierarchy is not None:
             learned = run.hierarchy.grid, run.hierarchy.centre, self._centres
             run.relearn(self._rng, self._layouts[0], self._counts(), *learned)
-        self._theta = draw_rows(self._rng, prior + self._counts(), self._sizes, self._starts)
+        self._theta = draw_rows(self._rng, prior + self._counts(), self._sizes)
         for layout, mine in zip(self._layouts, self.latent, strict=True):
             if len(self.latent) > 1:
                 layout = layout._replace(prior=prior + self._counts() - mine.counts)
@@ -201,7 +200,7 @@ class RecordChain:
             else:
                 self.tally += tally
         if not burning:
-            shares = row_shares(prior + self._counts(), self._sizes, self._starts)
+            shares = row_shares(prior + self._counts(), self._sizes)
             self.mean += shares / (run.plan.draws * run.plan.thin)
 
     def keep(self, draw: int) -> None:
@@ -228,18 +227,18 @@ def accepted_shares(tallies: Sequence[Integers]) -> dict[str, float]:
     return {move: float(tally[at] / tally[at + 1]) for move, at in MOVES.items() if tally[at + 1]}
 
 
-def draw_rows(rng: np.random.Generator, concentration: Reals, sizes: Integers, starts: Integers) -> Reals:
+def draw_rows(rng: np.random.Generator, concentration: Reals, sizes: Integers) -> Reals:
     """Every row of theta given prior plus family counts: Dirichlet, by gammas in log space so that none is all zeros.
 
-    Rows lie one after another; ``sizes`` has the levels of each, ``starts`` where it starts.
+    Rows lie one after another; ``sizes`` has the number of levels of each.
     """
     logs = np.log(rng.standard_gamma(concentration + 1)) + np.log1p(-rng.random(concentration.size)) / concentration
-    return row_shares(np.exp(logs - np.repeat(np.maximum.reduceat(logs, starts), sizes)), sizes, starts)
+    return row_shares(np.exp(logs - np.repeat(np.maximum.reduceat(logs, np.cumsum(sizes) - sizes), sizes)), sizes)
 
 
-def row_shares(values: Reals, sizes: Integers, starts: Integers) -> Reals:
+def row_shares(values: Reals, sizes: Integers) -> Reals:
     """Each value's share of the sum of its row."""
-    return values / np.repeat(np.add.reduceat(values, starts), sizes)
+    return values / np.repeat(np.add.reduceat(values, np.cumsum(sizes) - sizes), sizes)
 
 
 def tables_given_counts(
@@ -251,13 +250,12 @@ def tables_given_counts(
     """
     layout = kernel_layout(Evidence(network, (), 0), concentration_tables(network, 1.0))
     flat, sizes, centres = flat_tables(network, counts).astype(np.int64), row_sizes(layout), uniform_centres(layout)
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     relearn, kept = _kernels.compiled_relearned(), np.empty((draws, flat.size))
     for i in range((draws + FORGOTTEN) * BETWEEN):
         relearn(rng, layout, flat, hierarchy.grid, hierarchy.centre, centres)
         at, rest = divmod(i, BETWEEN)
         if at >= FORGOTTEN and rest == BETWEEN - 1:
-            kept[at - FORGOTTEN] = draw_rows(rng, layout.prior + flat, sizes, starts)
+            kept[at - FORGOTTEN] = draw_rows(rng, layout.prior + flat, sizes)
     return tables_from_flat(network, kept)
 
 

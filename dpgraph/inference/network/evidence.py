@@ -86,17 +86,14 @@ def evidence(noisy: NoisyCounts | NoisyCoefficients | JointCounts) -> Evidence:
 
     A family that no table holds is refused.
     """
-    if isinstance(noisy, JointCounts):
-        assert noisy.network is not None
-        tables = tuple(table for part in noisy.parts for table in _measured(part))
-        return Evidence(noisy.network, tables, noisy.n)
     if isinstance(noisy, NoisyCounts):
         holding = Holding(noisy.network, noisy.tables)
         for family in noisy.network.maximal_families:
             holding.smallest(family)
-    elif not isinstance(noisy, NoisyCoefficients):
+    elif not isinstance(noisy, NoisyCoefficients | JointCounts):
         raise InferenceError(f"a noise-aware posterior takes noisy counts or coefficients; got {type(noisy).__name__}")
-    return Evidence(noisy.network, _measured(noisy), noisy.n)
+    assert noisy.network is not None
+    return evidence_for(noisy.network, noisy)
 
 
 def evidence_for(network: Network, noisy: NoisyCounts | NoisyCoefficients | JointCounts) -> Evidence:
@@ -104,8 +101,13 @@ def evidence_for(network: Network, noisy: NoisyCounts | NoisyCoefficients | Join
 
     Only chains of records read variables that no table holds together, by the tables of their parts and the prior.
     """
-    parts = noisy.singles if isinstance(noisy, JointCounts) else (noisy,)
+    parts = single_releases(noisy)
     return Evidence(network, tuple(table for part in parts for table in _measured(part)), noisy.n)
+
+
+def single_releases(noisy: Any) -> tuple[Any, ...]:
+    """The releases of a joint release, or the one release."""
+    return noisy.singles if isinstance(noisy, JointCounts) else (noisy,)
 
 
 def _measured(noisy: NoisyCounts | NoisyCoefficients) -> tuple[MeasuredTable, ...]:

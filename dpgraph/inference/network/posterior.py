@@ -16,12 +16,19 @@ from dpgraph.inference.network.by_normal import draw_by_normal, too_rough
 from dpgraph.inference.network.by_records import draw_by_records
 from dpgraph.inference.network.by_tables import draw_by_tables
 from dpgraph.inference.network.draws import PosteriorDraws
-from dpgraph.inference.network.evidence import Evidence, concentration_tables, evidence, evidence_for, rows_estimate
+from dpgraph.inference.network.evidence import (
+    Evidence,
+    concentration_tables,
+    evidence,
+    evidence_for,
+    rows_estimate,
+    single_releases,
+)
 from dpgraph.inference.network.plug_in import check_prior, plug_in_posterior
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.privacy.errors import ApproximationWarning, PriorWarning
 from dpgraph.privacy.records import InferenceError
-from dpgraph.structure.joint import JointCounts, PooledCounts, Several, learning
+from dpgraph.structure.joint import PooledCounts, Several, learning
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Holding, Network
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Tables
@@ -112,16 +119,8 @@ def is_beyond_tables(value: Any, network: Network) -> bool:
     A family of it then lies in no measured table: chains read all tables at once, and variables that no table holds
     together are left to the tables of their parts and the prior. Releases of a graph alone are read for graphs whose
     families their tables hold.
-
-    >>> from dpgraph.privacy.records import DiscreteLaplace
-    >>> margins = Margins.of_tables({name: [0, 1] for name in "abc"}, ["ab", "bc", "ac"])
-    >>> tables = {table: np.zeros((2, 2), int) for table in margins.tables}
-    >>> noisy = NoisyCounts(margins, tables, dict.fromkeys(tables, DiscreteLaplace(1.0)), 9)
-    >>> collider = Network.of(margins.domain, {"c": ["a", "b"]})
-    >>> is_beyond_tables(noisy, collider), is_beyond_tables(noisy, Network.of(margins.domain, {"c": ["a"]}))
-    (True, False)
     """
-    parts = _parts(value)
+    parts = single_releases(value)
     if not isinstance(network, Network) or isinstance(network, Margins):
         return False
     if not all(isinstance(part, NoisyCounts | NoisyCoefficients) for part in parts):
@@ -135,7 +134,7 @@ def is_beyond_tables(value: Any, network: Network) -> bool:
 
 def holds_families(value: Any, network: Network) -> bool:
     """True where each family of a network lies in a measured table; coefficients have no tables."""
-    parts = _parts(value)
+    parts = single_releases(value)
     if not all(isinstance(part, NoisyCounts) for part in parts):
         return False
     return all(map(_holding(parts, network).places, network.maximal_families))
@@ -165,10 +164,6 @@ def posterior_beyond_tables(
         given, concentration, rng=rng, draws=draws, progress=progress, hierarchy=hierarchy, **settings
     )
     return replace(made, reason="no table holds some family")
-
-
-def _parts(value: Any) -> tuple[Any, ...]:
-    return value.singles if isinstance(value, JointCounts) else (value,)
 
 
 def _holding(parts: tuple[Any, ...], network: Network) -> Holding:

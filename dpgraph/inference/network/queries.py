@@ -13,9 +13,8 @@ from dpgraph.inference.network.joint_releases import check_graph
 from dpgraph.privacy.records import InferenceError, Release
 from dpgraph.structure.conversion import array_of
 from dpgraph.structure.domain import DomainError
-from dpgraph.structure.model_arguments import probabilities_given
 from dpgraph.structure.network import Network
-from dpgraph.structure.tables import Probabilities, Reals
+from dpgraph.structure.tables import Probabilities, Reals, probabilities_given
 from dpgraph.waiting import counted, waiting
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Literal
 
@@ -19,15 +18,6 @@ from dpgraph.structure.domain import Bins, Domain, DomainError
 from dpgraph.structure.tables import Reals
 
 MEASURES = ("difference", "ratio", "odds ratio")
-
-
-@dataclass(frozen=True, eq=False)
-class _Scale:
-    """The numbers that levels stand for: each spread evenly from low to high; levels without a number are left out."""
-
-    positions: Any
-    low: Reals
-    high: Reals
 
 
 def contrast(
@@ -152,17 +142,17 @@ def expectation(
     wanted = [check_probability("quantiles", one) for one in quantiles]
     if not isinstance(variable, str):
         raise InferenceError(f"an expectation is of one variable, by its name; got {variable!r:.60}")
-    scale = _scale(tables.network.domain, variable, values)
+    positions, low, high = _scale(tables.network.domain, variable, values)
     answer = query(tables, variable, given, do=do, interval=interval, method=method)
-    weights = answer.draws[:, scale.positions]
+    weights = answer.draws[:, positions]
     total = weights.sum(axis=1, keepdims=True)
     if not (total > 0).all():
         raise InferenceError(f"{variable!r} has no number at all in some draws, all of it being missing")
     weights = weights / total
-    middle, width = (scale.low + scale.high) / 2, scale.high - scale.low
+    middle, width = (low + high) / 2, high - low
     mean = weights @ middle
     deviation = np.sqrt(np.maximum(weights @ (middle**2 + width**2 / 12) - mean**2, 0))
-    columns = [mean, deviation, *(_quantile(weights, scale, one) for one in wanted)]
+    columns = [mean, deviation, *(_quantile(weights, low, high, one) for one in wanted)]
     known = evidence_words(given, do)
     return Answer(
         question=f"{variable} | {known}" if known else variable,
@@ -177,8 +167,8 @@ def expectation(
     )
 
 
-def _scale(domain: Domain, name: str, values: Mapping[Any, float] | None) -> _Scale:
-    """The numbers of a variable's levels, in increasing order; refused where there are none."""
+def _scale(domain: Domain, name: str, values: Mapping[Any, float] | None) -> tuple[Any, Reals, Reals]:
+    """The levels that stand for numbers, in increasing order, each spread evenly from its low to its high number."""
     variable = domain[name]
     if values is not None:
         numbers = {domain.code(name, level): value for level, value in values.items()}
@@ -186,27 +176,27 @@ def _scale(domain: Domain, name: str, values: Mapping[Any, float] | None) -> _Sc
             raise InferenceError("values must map levels to numbers, at least one")
         ordered = sorted(numbers, key=lambda code: float(numbers[code]))
         points = np.array([float(numbers[code]) for code in ordered])
-        return _Scale(np.array(ordered), points, points)
+        return np.array(ordered), points, points
     if isinstance(variable, Bins):
         edges = np.array(variable.edges, float)
-        return _Scale(np.arange(len(edges) - 1), edges[:-1], edges[1:])
+        return np.arange(len(edges) - 1), edges[:-1], edges[1:]
     if variable.kind == "text":
         raise InferenceError(
             f"the levels of {name!r} are no numbers; give the number of each with values={{level: number}}"
         )
     points = np.array([float(level) for level in variable.levels])
     order = np.argsort(points)
-    return _Scale(order, points[order], points[order])
+    return order, points[order], points[order]
 
 
-def _quantile(weights: Reals, scale: _Scale, probability: float) -> Reals:
+def _quantile(weights: Reals, low: Reals, high: Reals, probability: float) -> Reals:
     """The least number that at least this probability lies at or below, bins taken as even, of each draw."""
     below = np.cumsum(weights, axis=1)
     place = np.minimum((below < probability - 1e-12).sum(axis=1), weights.shape[1] - 1)
     rows = np.arange(len(weights))
     inside = weights[rows, place]
     share = (probability - (below[rows, place] - inside)) / np.where(inside > 0, inside, 1.0)
-    return scale.low[place] + np.clip(share, 0, 1) * (scale.high - scale.low)[place]
+    return low[place] + np.clip(share, 0, 1) * (high - low)[place]
 
 
 def entropy(

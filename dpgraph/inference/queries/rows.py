@@ -96,8 +96,8 @@ def row_probabilities(model: Any, rows: Any, *, interval: float = 0.9) -> pd.Dat
     ends = tails(check_probability("interval", interval))
     tables = drawn_tables(model)
     codes, index = codes_of_rows(tables.network, rows)
-    made = np.concatenate([_log_statistics(log, ends) for _, log in _computed(tables, (), codes)])
-    return pd.DataFrame(made[_distinct(codes)[1]], index=index, columns=list(STATISTICS))
+    made = np.concatenate([_log_statistics(log, ends) for _, log in _computed(tables, (), codes)], axis=1)
+    return pd.DataFrame(made[:, _distinct(codes)[1]].T, index=index, columns=list(STATISTICS))
 
 
 def answers_of_codes(tables: DrawnTables, targets: Family, codes: Codes, interval: float) -> dict[str, Reals]:
@@ -112,7 +112,8 @@ def answers_of_codes(tables: DrawnTables, targets: Family, codes: Codes, interva
                 "some rows hold evidence of probability 0, in all draws or in some, so nothing follows from it; leave "
                 "such rows out, observe fewer columns, or use a prior that leaves no cell at 0"
             )
-        parts.append(_statistics(values.reshape(*values.shape[:2], -1), log, ends))
+        flat = values.reshape(*values.shape[:2], -1)
+        parts.append(_statistics(flat, np.einsum("rd,rde->re", weights_of_draws(log), flat), ends))
     if tables.centre is not None:
         centre = [value.reshape(len(value), 1, -1)[:, 0] for value, _ in _computed(tables.centre, targets, codes)]
         whole = np.concatenate(parts, axis=1)
@@ -122,28 +123,21 @@ def answers_of_codes(tables: DrawnTables, targets: Family, codes: Codes, interva
     return dict(zip(STATISTICS, made, strict=True))
 
 
-def _statistics(values: Reals, log: Reals, ends: tuple[float, float]) -> Reals:
-    """Mean, sd, low, high and predictive, axes (statistic, row, entry)."""
-    mean = values.mean(axis=1)
-    predictive = np.einsum("rd,rde->re", weights_of_draws(log), values)
+def _statistics(values: Reals, predictive: Reals, ends: tuple[float, float]) -> Reals:
+    """Mean, sd, low and high over draws, axis 1, and the predictive numbers, axes (statistic, row, ...)."""
     if values.shape[1] == 1:
-        nothing = np.full_like(mean, np.nan)
-        return np.stack([mean, nothing, nothing, nothing, predictive])
+        nothing = np.full_like(predictive, np.nan)
+        return np.stack([values[:, 0], nothing, nothing, nothing, predictive])
     low, high = np.quantile(values, ends, axis=1)
-    return np.stack([mean, values.std(axis=1), low, high, predictive])
+    return np.stack([values.mean(axis=1), values.std(axis=1), low, high, predictive])
 
 
 def _log_statistics(log: Reals, ends: tuple[float, float]) -> Reals:
-    """Mean, sd, low, high and the log of the mean probability, axes (row, statistic)."""
+    """Statistics of ln P(row), the predictive one being the log of the mean probability, axes (statistic, row)."""
     top = log.max(axis=1, keepdims=True)
     top = np.where(np.isneginf(top), 0.0, top)
     with np.errstate(divide="ignore", invalid="ignore"):
-        predictive = np.log(np.exp(log - top).mean(axis=1)) + top[:, 0]
-        if log.shape[1] == 1:
-            nothing = np.full(len(log), np.nan)
-            return np.stack([log[:, 0], nothing, nothing, nothing, predictive], axis=1)
-        low, high = np.quantile(log, ends, axis=1)
-        return np.stack([log.mean(axis=1), log.std(axis=1), low, high, predictive], axis=1)
+        return _statistics(log, np.log(np.exp(log - top).mean(axis=1)) + top[:, 0], ends)
 
 
 def _computed(tables: DrawnTables, targets: Family, codes: Codes) -> Iterator[tuple[Reals, Reals]]:

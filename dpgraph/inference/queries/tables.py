@@ -13,9 +13,8 @@ from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.joint_releases import check_graph
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.privacy.records import InferenceError, Release
-from dpgraph.structure.model_arguments import advice, own_methods
 from dpgraph.structure.network import Network
-from dpgraph.structure.tables import Probabilities, Reals
+from dpgraph.structure.tables import Probabilities, Reals, advice, own_methods
 
 #: Draws that are taken from a Dirichlet posterior, and the seed they are taken with.
 PLUG_IN_DRAWS, SEED = 1000, 0

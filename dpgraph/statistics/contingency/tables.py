@@ -3,24 +3,50 @@
 Plain numpy counts packed joint histograms. Where there are enough rows to repay loading the compiler, small tables are
 bit-sliced by compiled loops in threads, also after calls that would have repaid it together. Arrays in, arrays out;
 the choice affects the time only.
+
+Bit-slicing: a block of rows becomes one bit a row for each variable and level. The count of a cell is the number of
+bits left when the bitmaps of its levels are ANDed. The work grows with the cells, so it pays for small tables.
+
+Histograms of cell numbers: the work grows with the rows alone and the memory besides the table with the block alone,
+so they serve large tables, however sparse. Small tables are packed: one joint table is counted and each is a margin of
+it.
 """
 
 from __future__ import annotations
 
+import heapq
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache
 from threading import Event
+from typing import Any
 
 import numpy as np
 
-from dpgraph.privacy.arrays import Integers
-from dpgraph.statistics.contingency import _kernels, bitslice
-from dpgraph.statistics.contingency.histograms import Column, Table, histogram_counts, packs
+from dpgraph.privacy.arrays import Integers, Unsigned
+from dpgraph.statistics.contingency import _kernels
 from dpgraph.waiting import result_of
+
+Column = Unsigned
+#: A table is the positions of its variables; its cells are in C order.
+Table = tuple[int, ...]
+
+#: Rows numbered at once: their cells stay in cache.
+NUMBERED = 1 << 16
+#: The most cells of a joint table that holds several: their numbers are uint16.
+PACKED = 1 << 16
+#: A variable in more packs than this is a hub: of its packs only the smallest is looked at.
+HUB = 32
+#: Rows of a block, eight words a row of bitmaps in the first cache; and the bytes of the bitmaps made at once.
+BLOCK = 1 << 15
+MASKS = 1 << 22
+#: Tables that are counted over a block of rows without hearing that nobody waits, some hundredths of a second.
+LINES = 1 << 9
+#: The most levels of a variable: its codes are bytes.
+MOST_LEVELS = 256
 
 #: The most cells of a table that is bit-sliced; above it a histogram is quicker (docs/performance.md).
 SLICED = 600
@@ -64,16 +90,21 @@ def add_tables(
     kernels = _kernels.compiled() if fast else None if fast is False else _paying_kernels(rows, sizes, tables)
     sliced = [at for at, table in enumerate(tables) if kernels and _small(table, sizes)]
     if kernels and sliced and rows:
-        cells = _in_threads(partial(_sliced, sizes, [tables[at] for at in sliced], kernels), columns, rows)
+        small = [tables[at] for at in sliced]
+
+        def counted(stopped: Event, part: Sequence[Column]) -> Integers:
+            return sliced_counts(part, sizes, small, kernels, stopped=stopped)
+
+        cells = _in_threads(counted, columns, rows)
         ends = np.cumsum([len(totals[at]) for at in sliced])[:-1]
-        for at, counted in zip(sliced, np.split(cells, ends), strict=True):
-            np.add(totals[at], counted, out=totals[at])
+        for at, found in zip(sliced, np.split(cells, ends), strict=True):
+            np.add(totals[at], found, out=totals[at])
     rest = sorted(set(range(len(tables))) - set(sliced))
     histogram_counts(columns, sizes, [tables[at] for at in rest], [totals[at] for at in rest])
 
 
 def _small(table: Table, sizes: Sequence[int]) -> bool:
-    few = all(sizes[v] <= bitslice.MOST_LEVELS for v in table)
+    few = all(sizes[v] <= MOST_LEVELS for v in table)
     return few and math.prod(sizes[v] for v in table) <= SLICED
 
 
@@ -81,7 +112,7 @@ def _paying_kernels(
     rows: int, sizes: Sequence[int], tables: Sequence[Table]
 ) -> tuple[Callable[..., None], Callable[..., None]] | None:
     """The compiled loops if they are loaded already, or repaid by these rows, or would have been by those before."""
-    if rows < bitslice.BLOCK:
+    if rows < BLOCK:
         return None
     loaded = _kernels.compiled.cache_info().currsize > 0
     work = 0 if loaded else rows * len(packs(tuple(tables), tuple(sizes)))
@@ -93,17 +124,6 @@ def _paying_kernels(
     except RuntimeError:  # numba has nowhere to keep its machine code
         _PAST.work = -math.inf
         return None
-
-
-def _sliced(
-    sizes: Sequence[int],
-    tables: Sequence[Table],
-    kernels: tuple[Callable[..., None], Callable[..., None]],
-    stopped: Event,
-    columns: Sequence[Column],
-) -> Integers:
-    """``sliced_counts`` with the columns as the last argument."""
-    return bitslice.sliced_counts(columns, sizes, tables, kernels, stopped=stopped)
 
 
 def processors() -> int:
@@ -119,7 +139,7 @@ def _in_threads(
     threads = max(1, min(THREADS, processors(), rows * len(columns) // THREAD_VALUES))
     if threads == 1:
         return counted(stopped, columns)
-    part = -(-rows // threads // bitslice.BLOCK) * bitslice.BLOCK
+    part = -(-rows // threads // BLOCK) * BLOCK
     parts = [[column[start : start + part] for column in columns] for start in range(0, rows, part)]
     with ThreadPoolExecutor(threads) as pool:
         try:
@@ -128,3 +148,201 @@ def _in_threads(
         except BaseException:
             stopped.set()
             raise
+
+
+def sliced_counts(
+    columns: Sequence[Column],
+    sizes: Sequence[int],
+    tables: Sequence[Table],
+    kernels: tuple[Callable[..., None], Callable[..., None]],
+    block: int = BLOCK,
+    stopped: Event | None = None,
+) -> Integers:
+    """The cells of all tables, one after another, each in C order, counted by ANDing bitmaps.
+
+    ``kernels`` are ``slice_column`` and ``count_blocks``, compiled or plain; ``block``, the rows at once, is a multiple
+    of 64. Once ``stopped`` is set the rest is left out, as nobody waits for it.
+    """
+    slice_column, count_blocks = kernels
+    used = sorted({v for table in tables for v in table})
+    first = dict(zip(used, np.cumsum([0, *(sizes[v] for v in used)]).tolist(), strict=False))
+    rows_of_masks = sum(sizes[v] for v in used)
+    lines, cells = _lines(sizes, tables, first)
+    total, words, n = np.zeros(cells, np.int64), block // 64, len(columns[used[0]])
+    blocks = min(max(1, MASKS // (rows_of_masks * words * 8)), max(1, -(-n // block)))
+    codes = np.zeros(blocks * words * 8, np.uint64)
+    masks, plane = np.empty((blocks, rows_of_masks, words), np.uint64), np.empty(words, np.uint64)
+    every, path = np.full(words, ~np.uint64(0)), np.empty((max(map(len, tables)), words), np.uint64)
+    at = np.zeros((max(map(len, tables)), 3), np.int64)
+    for start in range(0, n, blocks * block):
+        stop = min(start + blocks * block, n)
+        taken = -(-(stop - start) // block)
+        for v in used:
+            if stopped is not None and stopped.is_set():
+                return total
+            codes.view(np.uint8)[: stop - start] = columns[v][start:stop]
+            codes.view(np.uint8)[stop - start :] = 0
+            slice_column(codes, sizes[v], first[v], masks[:taken], plane.view(np.uint8), plane)
+        for line in range(0, len(lines), LINES):
+            if stopped is not None and stopped.is_set():
+                return total
+            count_blocks(masks[:taken], lines[line : line + LINES], total, every, path, at)
+    total[lines[:, _kernels.CELLS]] -= -n % block  # the last block was filled up with rows of zeros
+    return total
+
+
+def _lines(sizes: Sequence[int], tables: Sequence[Table], first: dict[int, int]) -> tuple[Integers, int]:
+    """The tables as the kernels read them, the variable of most levels last, and the cells of all."""
+    lines, start = np.zeros((len(tables), 2 + 3 * max(map(len, tables))), np.int64), 0
+    for line, table in zip(lines, tables, strict=True):
+        axes = [(first[v], sizes[v], math.prod(sizes[u] for u in table[i + 1 :])) for i, v in enumerate(table)]
+        axes.sort(key=lambda axis: axis[1])
+        line[: 2 + 3 * len(axes)] = [len(table), start, *(number for axis in axes for number in axis)]
+        start += math.prod(sizes[v] for v in table)
+    return lines, start
+
+
+def histogram_counts(
+    columns: Sequence[Column],
+    sizes: Sequence[int],
+    tables: Sequence[Table],
+    totals: Sequence[Integers],
+    packed: int | None = None,
+    block: int = NUMBERED,
+) -> None:
+    """Adds the counts of tables, in place, by numbering each row's cell, ``block`` rows at once.
+
+    ``sizes`` are the numbers of levels, above every code; ``totals`` the cells of each table in C order, flat. A joint
+    table of at most ``packed`` cells is counted in place of several: by default about a quarter of the rows, as its
+    cells are all read once, and PACKED at most.
+    """
+    if packed is None:
+        packed = min(PACKED, 1 << len(columns[0]).bit_length() >> 2) if columns else 1
+    for joint, members in packs(tuple(tables), tuple(sizes), packed):
+        alone = len(members) == 1
+        cells = math.prod(sizes[v] for v in joint)
+        total = totals[members[0]] if alone else np.zeros(cells, np.int64)
+        _add_joint(columns, sizes, joint, total, block)
+        for member in () if alone else members:
+            totals[member][:] += _margin(total.reshape([sizes[v] for v in joint]), joint, tables[member])
+
+
+@lru_cache(maxsize=64)
+def packs(
+    tables: tuple[Table, ...], sizes: tuple[int, ...], packed: int = PACKED
+) -> tuple[tuple[Table, tuple[int, ...]], ...]:
+    """Joint tables of at most ``packed`` cells and the tables that are margins of each; a larger table is alone.
+
+    Greedy: each table, largest first, joins the pack whose joint table it enlarges least. It looks at the packs that
+    share a variable with it, where few do, and at the smallest of each variable of many packs and of all: of the packs
+    that share the same variables with a table the smallest is enlarged least.
+    """
+    packing = _Packing(sizes)
+    cells = [math.prod(sizes[v] for v in table) for table in tables]
+    for at in sorted(range(len(tables)), key=lambda at: -cells[at]):
+        grown, best = min(packing.grown(tables[at]), default=(0, -1))
+        packing.put(tables[at], at, best if best >= 0 and grown <= packed else None)
+    return tuple((tuple(joint), tuple(members)) for joint, members in packing.made)
+
+
+class _Packing:
+    """Packs as they are made: a joint table, its variables in the order they came, and its members; see ``packs``."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self._sizes = sizes
+        self.made: list[tuple[dict[int, None], list[int]]] = []
+        self._cells: list[int] = []
+        self._with: dict[int, list[int]] = {}
+        self._smallest: dict[int | None, list[tuple[int, int]]] = {None: []}  # heaps, with entries that are out of date
+
+    def grown(self, table: Table) -> Iterator[tuple[int, int]]:
+        """The cells of each pack worth a look once a table has joined it, and which pack."""
+        near = set(self._least(None))
+        for v in table:
+            sharing = self._with.get(v, [])
+            near.update(sharing if len(sharing) <= HUB else self._least(v))
+        for pack in near:
+            joint = self.made[pack][0]
+            yield self._cells[pack] * math.prod(self._sizes[v] for v in table if v not in joint), pack
+
+    def put(self, table: Table, at: int, pack: int | None) -> None:
+        """Adds a table to a pack, or to a new one."""
+        if pack is None:
+            pack = len(self.made)
+            self.made.append(({}, []))
+            self._cells.append(1)
+        joint, members = self.made[pack]
+        members.append(at)
+        new = [v for v in table if v not in joint]
+        joint.update(dict.fromkeys(new))
+        for v in new:
+            self._with.setdefault(v, []).append(pack)
+        if new or len(members) == 1:
+            self._cells[pack] *= math.prod(self._sizes[v] for v in new)
+            for v in (None, *joint):
+                heapq.heappush(self._smallest.setdefault(v, []), (self._cells[pack], pack))
+
+    def _least(self, v: int | None) -> list[int]:
+        """The smallest pack with a variable, or of all; none where there is none."""
+        heap = self._smallest[v]
+        while heap and self._cells[heap[0][1]] != heap[0][0]:
+            heapq.heappop(heap)
+        return [heap[0][1]] if heap else []
+
+
+def _margin(counted: Integers, joint: Table, table: Table) -> Integers:
+    """The cells of one table, flat, from a joint table that holds its variables."""
+    rest = tuple(axis for axis, v in enumerate(joint) if v not in table)
+    kept = [v for v in joint if v in table]
+    return counted.sum(axis=rest).transpose([kept.index(v) for v in table]).reshape(-1)
+
+
+def _add_joint(columns: Sequence[Column], sizes: Sequence[int], table: Table, total: Integers, block: int) -> None:
+    rows = len(columns[table[0]])
+    room = [np.empty(min(block, rows), kind) for kind in (np.uint8, np.uint16, np.int64)]
+    varying = tuple(v for v in table if sizes[v] > 1) or table[:1]  # one level adds nothing
+    pieces = list(_pieces(varying, sizes))
+    for start in range(0, rows, block):
+        taken = {v: columns[v][start : start + block] for v in varying}
+        np.add.at(total, _cell_numbers(taken, sizes, pieces, len(total), room), 1)
+
+
+def _pieces(table: Table, sizes: Sequence[int]) -> Iterator[Table]:
+    """Parts of a table whose cells fit in a byte each, since narrow numbers are faster to compute."""
+    piece: Table = ()
+    for v in table:
+        if piece and math.prod(sizes[u] for u in (*piece, v)) > 1 << 8:
+            yield piece
+            piece = ()
+        piece = (*piece, v)
+    yield piece
+
+
+def _cell_numbers(
+    columns: Mapping[int, Column], sizes: Sequence[int], pieces: Sequence[Table], cells: int, room: Sequence[Any]
+) -> Integers:
+    """The cell of each row of a block, written into the given buffers."""
+    narrow, middle, wide = (array[: len(columns[pieces[0][0]])] for array in room)
+    whole = middle if cells <= 1 << 16 else wide
+    for at, piece in enumerate(pieces):
+        levels = math.prod(sizes[v] for v in piece)
+        part = _raveled(columns, sizes, piece, narrow) if levels <= 1 << 8 else columns[piece[0]]
+        if at == 0:
+            np.copyto(whole, part, casting="unsafe")
+        else:
+            np.multiply(whole, levels, out=whole)
+            np.add(whole, part, out=whole, casting="unsafe")
+    np.copyto(wide, whole)
+    return wide
+
+
+def _raveled(columns: Mapping[int, Column], sizes: Sequence[int], piece: Table, into: Column) -> Column:
+    """The cell numbers of a part of a table; those of a single column are its codes."""
+    if len(piece) == 1:
+        return columns[piece[0]]
+    np.multiply(columns[piece[0]], sizes[piece[1]], out=into, casting="unsafe")
+    np.add(into, columns[piece[1]], out=into, casting="unsafe")
+    for v in piece[2:]:
+        np.multiply(into, sizes[v], out=into)
+        np.add(into, columns[v], out=into, casting="unsafe")
+    return into

@@ -25,8 +25,7 @@ from dpgraph.statistics.rows.arrow import batches
 from dpgraph.statistics.rows.batches import Batch, Columns, Declared, batch_length
 from dpgraph.statistics.rows.codes import encode_column, members
 from dpgraph.statistics.rows.levels import code_dtype
-from dpgraph.statistics.rows.persons import PersonCap, person_names
-from dpgraph.statistics.rows.row_cap import Flags
+from dpgraph.statistics.rows.persons import Flags, PersonCap, person_names
 from dpgraph.structure.domain import Bins, Categories
 
 #: Rows as read: for each column codes of levels, or numbers.
@@ -48,6 +47,8 @@ class Kernel(Protocol):
 
     made: ClassVar[str]
     of: ClassVar[str]
+    #: How many rows of a larger batch a thread takes; None where counting has threads of its own.
+    rows_at_once: ClassVar[int | None]
 
     @property
     def columns(self) -> Declared:
@@ -57,11 +58,6 @@ class Kernel(Protocol):
     @property
     def size(self) -> int:
         """How many sums there are."""
-        ...
-
-    @property
-    def rows_at_once(self) -> int | None:
-        """How many rows of a larger batch a thread takes; None where whole batches are as quick."""
         ...
 
     def read(self, batch: Batch, is_text: bool) -> tuple[dict[str, Any], Flags | None]:
@@ -97,7 +93,7 @@ class Tally:
         declared = self.kernel.columns
         if self.groups is None:
             return declared
-        variables = dict(declared.variables)
+        variables: dict[str, Any] = dict(declared.variables)
         for condition in self.groups[0].conditions:
             variables.setdefault(condition.by, condition.declaration)
         return Columns(variables, declared.strict)

@@ -128,10 +128,6 @@ def other_python(theirs: str, setting: str, which: str = "") -> str:
 
 
 def in_short(said: str) -> str:
-    r"""An engine's words without the stack of its virtual machine.
-
-    >>> in_short("Job aborted: no Python\n\tat java.base/x(Y.java:1)\nCaused by: z")
-    'Job aborted: no Python Caused by: z'
-    """
+    r"""An engine's words without the stack of its virtual machine."""
     lines = [line.strip() for line in said.splitlines()]
     return " ".join(line for line in lines if line and not re.match(r"at [\w.$/]+\(|\.\.\. \d+ more", line))[:MOST_TOLD]

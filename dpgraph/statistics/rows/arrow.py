@@ -48,15 +48,9 @@ FETCHING = "the rows of the cursor cannot be fetched"
 def read_columns(
     rows: Any, declared: Declared, read: Callable[[Batch, bool], Sequence[npt.NDArray[Any]]]
 ) -> list[npt.NDArray[Any]]:
-    """All rows as arrays, in memory: what is read of each batch, joined. Sensitive.
+    """All rows as arrays, in memory: the arrays that ``read`` makes of each batch, joined. Sensitive.
 
-    Args:
-        rows: As ``batches`` takes them.
-        declared: Which columns to read.
-        read: The arrays of a batch, given whether it is untyped text; also of a batch without rows.
-
-    Raises:
-        DomainError: As ``batches``, or as ``read``; whatever else fails is told in public words.
+    ``read`` is told whether the batch is untyped text; it is also given a batch without rows.
     """
     empty: Batch = {name: pa.nulls(0) for name in declared.names}
 
@@ -138,7 +132,6 @@ def foreign_engine(rows: Any) -> str | None:
 
 
 def _from_pandas(frame: Any, domain: Declared) -> Batch:
-    """The declared columns of a DataFrame; NaN becomes null."""
     check_columns(converted(lambda: list(frame.columns), "the table's columns cannot be listed"), domain, "the table")
     return {name: pandas_column(frame, name, domain) for name in domain.names}
 
@@ -154,8 +147,7 @@ def _from_arrow(rows: Any, domain: Declared) -> Iterator[Batch]:
 
 
 def _reader(rows: Any) -> pa.RecordBatchReader:
-    """A reader of any Arrow data; a reader is returned as it is, so that interruptions of its source pass through."""
-    if isinstance(rows, pa.RecordBatchReader):
+    if isinstance(rows, pa.RecordBatchReader):  # as it is, so that interruptions of its source pass through
         return rows
     if isinstance(rows, pa.Table):  # the way out and in again ends the process on short string views, at least up to 22
         return rows.to_reader()
@@ -166,7 +158,6 @@ def _reader(rows: Any) -> pa.RecordBatchReader:
 
 
 def _from_iterator(tables: Iterator[Any], domain: Declared) -> Iterator[tuple[Batch, bool]]:
-    """The declared columns of one table after another, each with its own types."""
     for table in converted_each(tables, f"the iterator {type(tables).__name__} failed before its last table"):
         if isinstance(table, str | Path) and not is_there(table):
             raise DomainError("the iterator yields text that is no path of a file; it must yield tables")
@@ -174,7 +165,6 @@ def _from_iterator(tables: Iterator[Any], domain: Declared) -> Iterator[tuple[Ba
 
 
 def _from_path(path: Place, domain: Declared) -> Iterator[tuple[Batch, bool]]:
-    """The declared columns of a file or of a folder of Parquet files."""
     if path.is_folder() or parquet.is_parquet(path):
         for piece in parquet.pieces(path, domain):
             yield from ((batch, False) for batch in parquet.read(piece, domain, threads=True))
@@ -208,7 +198,13 @@ def _from_csv(path: Place, domain: Declared) -> Iterator[Batch]:
     ragged.clear()
     # In a file of one column an empty line is a row with a null; skipping it would let a value change n.
     parsing = csv.ParseOptions(ignore_empty_lines=len(names) > 1, **options)
-    columns = _column_options(domain)
+    columns = csv.ConvertOptions(
+        include_columns=list(domain.names),
+        column_types=dict.fromkeys(domain.names, pa.binary() if domain.strict else pa.string()),
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )
     with path.open() as source:
         reader = converted(lambda: csv.open_csv(source, convert_options=columns, parse_options=parsing), problem)
         for batch in converted_each(iter(reader), problem):
@@ -216,19 +212,6 @@ def _from_csv(path: Place, domain: Declared) -> Iterator[Batch]:
     for start in range(0, len(ragged), batch_rows(domain)):
         rows = min(batch_rows(domain), len(ragged) - start)
         yield {name: pa.nulls(rows, pa.binary()) for name in domain.names}
-
-
-def _column_options(domain: Declared) -> Any:
-    """Options that read every declared column as text, or as bytes where no row may be refused."""
-    import pyarrow.csv as csv
-
-    return csv.ConvertOptions(
-        include_columns=list(domain.names),
-        column_types=dict.fromkeys(domain.names, pa.binary() if domain.strict else pa.string()),
-        null_values=[""],
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
-    )
 
 
 def is_cursor(rows: Any) -> bool:
@@ -248,14 +231,12 @@ def tables_of(cursor: Any) -> Iterator[Any]:
 
 def _fetched(cursor: Any, names: list[str]) -> Iterator[pd.DataFrame]:
     """The rows block by block; of no rows one empty frame, which has the columns."""
-    first = True
-    while True:
-        rows: list[Any] = converted(lambda: list(cursor.fetchmany(BLOCK)), FETCHING)
-        if rows or first:
+    rows: list[Any] = converted(lambda: list(cursor.fetchmany(BLOCK)), FETCHING)
+    yield _frame(rows, names)
+    while rows:
+        rows = converted(lambda: list(cursor.fetchmany(BLOCK)), FETCHING)
+        if rows:
             yield _frame(rows, names)
-        if not rows:
-            return
-        first = False
 
 
 def _frame(rows: list[Any], names: list[str]) -> pd.DataFrame:

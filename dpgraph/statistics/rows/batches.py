@@ -4,33 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
-from dpgraph.structure.domain import DomainError
+from dpgraph.structure.domain import Domain, DomainError
 
 #: The declared columns by name, of one length.
 Batch = dict[str, pa.Array]
-
-
-class Declared(Protocol):
-    """The interface of a declaration of columns, such as a ``Domain``, that reading a table needs."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns to read."""
-        ...
-
-    @property
-    def variables(self) -> Mapping[str, Any]:
-        """What is declared of each."""
-        ...
-
-    @property
-    def strict(self) -> bool:
-        """Whether no row may refuse the table."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -45,6 +26,9 @@ class Columns:
         """The columns, in order."""
         return tuple(self.variables)
 
+
+#: A declaration of the columns to read; where it is strict no row may refuse the table.
+Declared = Domain | Columns
 
 #: How many values and rows one batch may hold, so that memory does not grow with the table.
 BATCH_VALUES, BATCH_ROWS = 8_000_000, 1 << 17
@@ -80,11 +64,7 @@ COLLECTED = {"dask": "table.compute()", "pyspark": "table.toPandas()"}
 
 
 def library_of(rows: Any) -> str:
-    """The library that an object is of.
-
-    >>> library_of([1, 2])
-    'builtins'
-    """
+    """The library of an object's class."""
     return type(rows).__module__.partition(".")[0]
 
 

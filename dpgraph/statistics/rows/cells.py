@@ -10,6 +10,7 @@ No method of an object in a cell is called: its class is checked, and the method
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,17 +29,13 @@ _ELSE: Any = object()
 
 
 def typed_cells(cells: Iterable[Any], declared: Any) -> pa.Array:
-    """Cells, any Python objects, as a column of the declared kind; None declares a person's name, else a number.
-
-    >>> typed_cells(["F", 3, None, "X"], Categories(["F", "M"], other="M", missing="M")).to_pylist()
-    ['F', 'M', None, 'X']
-    >>> typed_cells([1, "2.5", {"who": "Ann"}], Bins([0, 1, 2], missing=True)).to_pylist()
-    [1.0, 2.5, None]
-    """
+    """Cells, any Python objects, as a column of the declared kind; None declares a person's name, else a number."""
     if declared is None:
         return _column(cells, person_name, None, pa.string())
     if not isinstance(declared, Categories):
-        names = _bin_names(declared) if isinstance(declared, Bins) else {}
+        names: dict[str, float | None] = {}  # a number inside each bin by the bin's name, None for the nulls' level
+        if isinstance(declared, Bins):
+            names = dict(zip(declared.levels, (*declared.edges[:-1], None), strict=False))
         return _column(cells, lambda cell: _number(cell, names), None, pa.float64())
     match declared.kind:
         case "text":
@@ -88,30 +85,16 @@ def _column(cells: Iterable[Any], read: Callable[[Any], Any], other: Any, kind: 
     return pa.array([other if value is _ELSE else value for value in found], kind)
 
 
-def _bin_names(declared: Bins) -> dict[str, float | None]:
-    """A number inside each bin by the bin's name, and None for the name of the nulls' level."""
-    return dict(zip(declared.levels, (*declared.edges[:-1], None), strict=False))
-
-
-def _is_null(cell: Any) -> bool:
+def _text(cell: Any) -> Any:
+    """A cell as text that UTF-8 can encode, without halves of surrogate pairs."""
     import pandas as pd
 
-    return cell is None or cell is pd.NA or cell is pd.NaT
-
-
-def _text(cell: Any) -> Any:
-    """A cell as text that UTF-8 can encode."""
-    kind = type(cell)
-    if issubclass(kind, str):
+    if issubclass(type(cell), str):
         word = str.__str__(cell)
-        return word if word.isprintable() or _is_unicode(word) else _ELSE
-    number = real_number(cell)
-    return None if _is_null(cell) or (number is not None and number != number) else _ELSE
-
-
-def _is_unicode(word: str) -> bool:
-    """Whether text holds no half of a surrogate pair."""
-    return not any("\ud800" <= letter <= "\udfff" for letter in word)
+        halved = not word.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in word)
+        return _ELSE if halved else word
+    number, null = real_number(cell), cell is None or cell is pd.NA or cell is pd.NaT
+    return None if null or (number is not None and number != number) else _ELSE
 
 
 def _boolean(cell: Any) -> Any:
@@ -154,9 +137,8 @@ def real_number(cell: Any) -> float | None:
 def pandas_column(frame: Any, name: str, domain: Declared) -> pa.Array:
     """One column of a DataFrame by its declared name, NaN as null."""
     problem = f"column {name!r} holds values of more than one kind; make it all text or all numbers"
-    if not domain.strict:
-        return converted(lambda: pandas_array(frame[name]), problem)
-    return converted(lambda: strict_array(frame[name], domain.variables[name]), problem)
+    read = partial(strict_array, declared=domain.variables[name]) if domain.strict else pandas_array
+    return converted(lambda: read(frame[name]), problem)
 
 
 def pandas_array(series: Any) -> pa.Array:
@@ -188,7 +170,6 @@ def _typed_array(values: Any, declared: Any) -> pa.Array:
 
 
 def _dictionary_array(values: Any, words: pa.Array) -> pa.Array:
-    """The codes of a categorical column over its words."""
     codes = values.codes
     if codes.min(initial=0) < 0:  # a null of the dictionary in place of one of the column: no bitmap to make and read
         words = pa.concat_arrays([words, pa.nulls(1, words.type)])

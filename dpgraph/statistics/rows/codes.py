@@ -105,6 +105,12 @@ def group_of(where: Mapping[str, Level], domain: Domain, advice: str) -> RowGrou
     return RowGroup(tuple(_condition(name, level, domain, advice) for name, level in where.items()))
 
 
+def _condition(name: str, level: Level, domain: Domain, advice: str) -> Condition:
+    if name not in domain:
+        raise DomainError(f"where names {name!r}, which is not declared; {advice}")
+    return Condition(name, domain.levels(name)[domain.code(name, level)], domain[name])
+
+
 def members(columns: Mapping[str, npt.NDArray[Any]], group: RowGroup) -> npt.NDArray[np.bool_]:
     """Flags of the rows of a group, by the codes of its variables. Sensitive."""
     wanted: list[Any] = []
@@ -112,13 +118,6 @@ def members(columns: Mapping[str, npt.NDArray[Any]], group: RowGroup) -> npt.NDA
         variable: Any = condition.declaration
         wanted.append(columns[condition.by] == variable.code(condition.level))
     return np.logical_and.reduce(wanted)
-
-
-def _condition(name: str, level: Level, domain: Domain, advice: str) -> Condition:
-    """One declared variable at one declared level."""
-    if name not in domain:
-        raise DomainError(f"where names {name!r}, which is not declared; {advice}")
-    return Condition(name, domain.levels(name)[domain.code(name, level)], domain[name])
 
 
 def select(codes: Codes, group: RowGroup) -> Codes:
@@ -156,9 +155,8 @@ def _problem(found: int, variable: Variable, name: str, kind: pa.DataType) -> st
         remedy = "Categories([...], missing=...), one of the levels"
     if found == WRONG_TYPE:
         plain = kind.value_type if pa.types.is_dictionary(kind) else kind
-        bare = re.split(r"\W", str(plain))[0].removeprefix(
-            "large_"
-        )  # without its parameters: the fields of a struct are what rows hold
+        # without its parameters: the fields of a struct are contents of rows
+        bare = re.split(r"\W", str(plain))[0].removeprefix("large_")
         remedy = _type_remedy(plain, variable)
         return f"column {name!r} is of type {bare}, which does not fit its declaration: {wanted}{remedy}"
     if found == DAMAGED:
@@ -174,11 +172,6 @@ def _problem(found: int, variable: Variable, name: str, kind: pa.DataType) -> st
     if isinstance(variable, Categories) and variable.kind == "number" and variable.size == 2:
         remedy += "; a list holds levels, and bounds of a regression are a pair, (low, high), or bounds = [...] in TOML"
     return f"column {name!r} holds values outside {wanted}; {remedy}. {STRICT}"
-
-
-def _has_leading_zero(level: object) -> bool:
-    """Whether a level is written as a number would not be: 007."""
-    return isinstance(level, str) and level.isdecimal() and level[0] == "0" != level
 
 
 def _type_remedy(kind: pa.DataType, variable: Variable) -> str:
@@ -216,7 +209,7 @@ def _type_remedy(kind: pa.DataType, variable: Variable) -> str:
             f"{OF_DATES}; or declare its words" if isinstance(variable, Bins) else ", or declare the levels as text"
         )
         return f"; make it numbers, pd.to_numeric{binned}"
-    if numeric and isinstance(variable, Categories) and any(_has_leading_zero(level) for level in variable.levels):
+    if numeric and any(isinstance(one, str) and re.fullmatch(r"0\d+", one) for one in variable.levels):
         return "; levels have leading zeros, which numbers lose: read it as text, pd.read_csv(..., dtype={column: str})"
     if numeric and wanted == "text":
         return (

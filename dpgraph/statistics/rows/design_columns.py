@@ -73,12 +73,6 @@ def regression_features(rows: Any, design: LinearDesign) -> dict[str, npt.NDArra
 
     For each feature an array, one value a row: numbers, not clipped, or codes of levels. No row is dropped: a null
     number that has no declared meaning is NaN.
-
-    >>> import pandas as pd
-    >>> design = LinearDesign({"age": (18, 90), "sex": ["F", "M"]}, "income", (0, 100))
-    >>> read = regression_features(pd.DataFrame({"age": [20, None], "sex": ["M", "F"]}), design)
-    >>> {name: values.tolist() for name, values in read.items()}
-    {'age': [20.0, nan], 'sex': [1, 0]}
     """
 
     def read(batch: Batch, is_text: bool) -> list[Any]:
@@ -138,7 +132,6 @@ def _column_values(array: pa.Array, design: LinearDesign, name: str, is_text: bo
 
 
 def _strike(gone: Flags, name: str, drop: bool, kept: Flags) -> None:
-    """Drops rows, or refuses them."""
     if gone.any() and not drop:
         raise DomainError(
             f"column {name!r} holds nulls or NaN; declare what they count as, Bounded(low, high, missing=...), or "
@@ -163,7 +156,6 @@ def real_values(array: pa.Array, name: str, is_text: bool, strict: bool = False)
 
 
 def _word_numbers(array: pa.Array) -> Reals:
-    """The number that each word says."""
     words = array.dictionary_encode()
     said = [None if word is None else word_number(word) for word in text_words(words.dictionary)]
     return pa.array(said, pa.float64()).take(words.indices).to_numpy(zero_copy_only=False)

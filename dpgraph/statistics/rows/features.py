@@ -1,12 +1,15 @@
-"""Rows to predict: the declared columns of a table, an array or a file; what else a table holds is not read."""
+"""Rows to predict, by the declared columns of a table, an array or a file; and a domain inferred from public rows."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute
 
 from dpgraph.statistics.rows.arrow import is_cursor
 from dpgraph.statistics.rows.batches import refuse_clusters
@@ -14,10 +17,15 @@ from dpgraph.statistics.rows.codes import Codes, encode
 from dpgraph.statistics.rows.design_columns import regression_features
 from dpgraph.structure.conversion import array_of, converted, is_query, is_table
 from dpgraph.structure.design import LinearDesign
-from dpgraph.structure.domain import Domain, DomainError
+from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, DomainWarning, Variable
 
 if TYPE_CHECKING:
     import pandas as pd
+
+pc: Any = pyarrow.compute  # its functions are made when it is imported, out of a type checker's sight
+
+#: Numeric columns with more distinct values than this are cut into quartiles.
+MOST_LEVELS = 20
 
 #: What is said of an array that is none.
 PROBLEM = "X must be a table or a two-dimensional array of the declared features"
@@ -27,18 +35,10 @@ UNREADABLE = "the columns of X cannot be read"
 
 
 def read_features(X: Any, declared: Domain | LinearDesign) -> Mapping[str, npt.NDArray[Any]]:
-    """Reads the features of rows to predict.
+    """The features of rows to predict, for each an array: codes of levels, or of a bounded feature numbers.
 
-    Args:
-        X: A pandas, polars or Arrow table, the path of a CSV or Parquet file, or the cursor of a query, whose other
-            columns are not read; or an array, shape (rows, features), its columns in the order of the declaration.
-        declared: The features' levels, or a design, whose target need not be there.
-
-    Returns:
-        For each feature an array, one value a row: codes of levels, or of a bounded feature numbers.
-
-    Raises:
-        DomainError: If the rows do not fit the declaration.
+    ``X`` is a table, a path or the cursor of a query, whose other columns are not read; or an array, shape (rows,
+    features), its columns in the order of the declaration. A design's target need not be there.
 
     >>> read_features([["b"], ["a"]], Domain.of({"word": ["a", "b"]}))["word"].tolist()
     [1, 0]
@@ -50,18 +50,22 @@ def read_features(X: Any, declared: Domain | LinearDesign) -> Mapping[str, npt.N
 
 
 def is_unread(X: Any) -> bool:
-    """Whether X has named columns and is not in memory: a path, a cursor, an Arrow stream, an iterator of tables.
-
-    >>> is_unread("rows.csv"), is_unread(iter([])), is_unread([[1, 2]])
-    (True, True, False)
-    """
+    """Whether X has named columns and is not in memory: a path, a cursor, an Arrow stream, an iterator of tables."""
     return isinstance(X, str | Iterator) or hasattr(X, "__fspath__") or is_cursor(X) or is_query(X)
 
 
 def table_frame(X: Any) -> pd.DataFrame:
     """A table as a DataFrame."""
+    import pandas as pd
+
+    def made() -> pd.DataFrame:
+        if isinstance(X, pd.DataFrame):
+            return X
+        columns = getattr(X, "column_names", X.columns)  # an Arrow table's columns are its data
+        return pd.DataFrame({str(name): X[name].to_numpy() for name in columns})
+
     refuse_clusters(X)
-    return converted(lambda: _pandas(X), UNREADABLE)
+    return converted(made, UNREADABLE)
 
 
 def declared_columns(frame: pd.DataFrame, declared: Collection[str] | None) -> pd.DataFrame:
@@ -78,9 +82,16 @@ def declared_columns(frame: pd.DataFrame, declared: Collection[str] | None) -> p
 
 
 def array_frame(array: npt.NDArray[Any], names: Sequence[str], *, strict: bool) -> pd.DataFrame:
-    """The columns of an array by name."""
-    columns = {name: array[:, i] for i, name in enumerate(names)}
-    return converted(lambda: _typed(columns, strict), PROBLEM)
+    """The columns of an array by name: objects by what they hold, as they are where that may not refuse a table."""
+    import pandas as pd
+
+    def made() -> pd.DataFrame:
+        columns = {name: array[:, i] for i, name in enumerate(names)}
+        if strict:
+            return pd.DataFrame({name: pd.Series(column, dtype=column.dtype) for name, column in columns.items()})
+        return pd.DataFrame(columns).infer_objects()
+
+    return converted(made, PROBLEM)
 
 
 def refuse_list(X: Any, strict: bool) -> None:
@@ -117,20 +128,58 @@ def named_array(X: Any, names: Sequence[str], strict: bool) -> pd.DataFrame:
     return array_frame(array, names, strict=strict)
 
 
-def _pandas(X: Any) -> pd.DataFrame:
-    """A table as a DataFrame."""
-    import pandas as pd
+def infer_domain(public_rows: Any, *, strict: bool = False) -> Domain:
+    """Infers levels and bin edges from PUBLIC rows. Never give it private rows.
 
-    if isinstance(X, pd.DataFrame):
-        return X
-    columns = getattr(X, "column_names", X.columns)  # an Arrow table's columns are its data
-    return pd.DataFrame({str(name): X[name].to_numpy() for name in columns})
+    The levels of a column are a function of the rows: a level that only one person has reveals that person. Declare
+    the domain of private rows by hand, from a code book.
+
+    Text and boolean columns, and numeric ones with up to 20 distinct values, get their distinct values as levels;
+    other numeric columns are cut at their quartiles. Nulls get a level of their own.
+
+    Args:
+        public_rows: A pandas, polars or Arrow table.
+        strict: Makes a domain under which no row of other, private rows can refuse a table, as in ``Domain.of``: text
+            gets levels ``"other"`` and ``"missing"``, numbers get bins.
+
+    Raises:
+        DomainError: If a column's type has no levels; under ``strict``, if it holds booleans.
+
+    Warns:
+        DomainWarning: Always, as a reminder that the rows must be public.
+    """
+    warnings.warn("infer_domain reads the rows; use it on public rows only", DomainWarning, stacklevel=2)
+    return domain_of_rows(public_rows, strict)
 
 
-def _typed(columns: dict[str, Any], strict: bool) -> pd.DataFrame:
-    """Columns of objects by what they hold; as they are where that may not refuse a table."""
-    import pandas as pd
+def domain_of_rows(rows: Any, strict: bool = False) -> Domain:
+    """The domain of some rows, without the warning, which callers give."""
+    refuse_clusters(rows)
+    table = pa.Table.from_pandas(rows, preserve_index=False) if hasattr(rows, "iloc") else pa.table(rows)
+    columns = {name: table.column(name).combine_chunks() for name in table.column_names}
+    return Domain.of({name: _variable(column, name, strict) for name, column in columns.items()}, strict=strict)
 
-    if strict:
-        return pd.DataFrame({name: pd.Series(column, dtype=column.dtype) for name, column in columns.items()})
-    return pd.DataFrame(columns).infer_objects()
+
+def _variable(column: pa.Array, name: str, strict: bool) -> Variable:
+    array = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    if pa.types.is_floating(array.type):
+        array = pc.if_else(pc.is_nan(array), None, array)
+    missing = strict or array.null_count > 0
+    values = pc.unique(array.drop_null()).to_pylist()
+    numeric = pa.types.is_integer(array.type) or pa.types.is_floating(array.type)
+    if not values or not (numeric or isinstance(values[0], str | bool)):
+        raise DomainError(f"no levels can be read off column {name!r} of type {array.type}; declare them")
+    if numeric and len(values) > MOST_LEVELS:
+        edges = np.unique(np.quantile(array.drop_null().to_numpy(zero_copy_only=False), [0, 0.25, 0.5, 0.75, 1]))
+        return Bins([float(edge) for edge in edges], missing=missing)
+    if numeric and missing:
+        edges = sorted(float(value) for value in values)
+        return Bins([*edges, edges[-1] + 1], missing=True)
+    levels = sorted(values)
+    if not missing:
+        return Categories(levels)
+    if not isinstance(levels[0], str):
+        what = "which leaves a strict domain no level for other values" if strict else "and nulls"
+        raise DomainError(f"column {name!r} holds booleans {what}; declare text levels for it")
+    added = [level for level in (["other", "missing"] if strict else ["missing"]) if level not in levels]
+    return Categories([*levels, *added], other="other" if strict else None, missing="missing")

@@ -33,18 +33,11 @@ FEW = 32
 def narrow_codes(
     array: pa.Array, variable: Variable, is_text: bool = False, strict: bool = False
 ) -> tuple[Unsigned, int]:
-    """Encodes one column by its declaration.
+    """The codes of one column, which may share its memory, and 0; or no codes, and its lowest code without an action.
 
-    Args:
-        array: An Arrow column.
-        variable: Its declaration.
-        is_text: Whether it is a column of a CSV file, of words without a type.
-        strict: Whether no value may be refused; a column of a type that its declaration excludes still is. Text where
-            numbers or booleans are declared is then read as words, and what says none counts as ``other`` or a null.
-
-    Returns:
-        The codes, and 0; or none, and the lowest of UNKNOWN, NULL, WRONG_TYPE and DAMAGED that nothing admits. The
-        codes may share the memory of the column.
+    ``is_text`` says that the column holds words without a type, as of a CSV file. ``strict`` refuses no value, but
+    still a type that the declaration excludes: words are then read as numbers or booleans, other words as ``other`` or
+    null.
     """
     if is_text or (strict and not _is_textual(variable) and is_string(value_type(array))):
         words = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
@@ -67,7 +60,6 @@ def narrow_codes(
 
 
 def _word_codes(words: pa.Array, variable: Variable) -> Signed:
-    """The codes of a dictionary's words."""
     plain = _is_textual(variable) and is_string(words.type)
     if plain and len(words) == variable.size <= FEW and words.equals(pa.array(variable.levels, words.type)):
         return np.arange(len(words), dtype=np.int32)  # ten times faster
@@ -145,18 +137,16 @@ def _coder(kind: pa.DataType, variable: Variable) -> Callable[[pa.Array], Signed
     if isinstance(variable, Bins):
         if is_string(kind):
             return _matcher(variable.levels, kind)
-        return _numeric(_binner(variable)) if _is_number(kind) else _refuser
-    if _is_textual(variable) and is_string(kind):
-        return _matcher(variable.levels, kind)
-    if variable.kind == "boolean" and pa.types.is_boolean(kind):
+        return _numeric(_binner(variable)) if _is_number(kind) else _wrong_type
+    boolean = variable.kind == "boolean" and pa.types.is_boolean(kind)
+    if boolean or (_is_textual(variable) and is_string(kind)):
         return _matcher(variable.levels, kind)
     if variable.kind == "number" and _is_number(kind):
         return _numeric(_number_finder(variable, kind))
-    return _refuser
+    return _wrong_type
 
 
-def _refuser(array: pa.Array) -> Signed:
-    """The codes of a column of the wrong type."""
+def _wrong_type(array: pa.Array) -> Signed:
     return np.full(len(array), WRONG_TYPE, np.int32)
 
 
@@ -261,7 +251,6 @@ def value_type(array: pa.Array) -> pa.DataType:
 
 
 def _word_code(word: str | None, variable: Variable, strict: bool) -> int:
-    """The code of one word of a CSV file."""
     if word is None:
         return NULL
     if isinstance(variable, Bins) and word in variable.levels:

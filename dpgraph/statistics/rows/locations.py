@@ -31,7 +31,6 @@ class Place:
 
     @property
     def _system(self) -> Any:
-        """The file system of an address."""
         return _opened(self.address)[0]
 
     @property
@@ -87,26 +86,19 @@ class Place:
         return self if self.address else Place(os.path.abspath(self.path))
 
     def _asked(self, question: str) -> Any:
-        """What its file system says."""
         return converted(lambda: getattr(self._system, question)(self.path), _unreachable(self), passing=OURS)
 
 
 def place_of(path: str | Path) -> Place:
-    """The place that a path or an address names.
+    """The place of a path or an address, at which there must be a file or a folder.
 
-    Raises:
-        DomainError: If there is nothing, or the address cannot be reached.
-        ImportError: If a package is missing that opens such addresses.
-
-    >>> str(place_of("/"))
-    '/'
     >>> place_of("memory://nothing/rows.csv")
     Traceback (most recent call last):
         ...
     dpgraph.privacy.errors.DomainError: there is no file memory://nothing/rows.csv
     """
     text = str(path)
-    place = Place(_opened(text)[1], text) if is_address(path) else Place(text)
+    place = Place(_opened(text)[1], text) if isinstance(path, str) and "://" in path else Place(text)
     if not place.exists():
         lost = re.match(r"[a-z][a-z0-9+]+:/[^/]", text) if isinstance(path, Path) else None
         raise DomainError(f"there is no file {place}" + ("; give an address as text, not as a Path" if lost else ""))
@@ -122,13 +114,7 @@ def is_there(path: str | Path) -> bool:
     return True
 
 
-def is_address(path: object) -> bool:
-    """Whether text is an address, not a path."""
-    return isinstance(path, str) and "://" in path
-
-
 def _opened(address: str) -> tuple[Any, str]:
-    """The file system of an address, and the path within it."""
     try:
         from fsspec.core import url_to_fs
     except ImportError:

@@ -47,7 +47,10 @@ def pieces(path: Place, domain: Declared) -> list[Piece]:
 
     Only the footers are read, so a file without a declared column is refused before any row is counted.
     """
-    return [piece for file in _files(path) for piece in _file_pieces(file, domain)]
+    files = [file for file in path.files() if is_parquet(file)] if path.is_folder() else [path]
+    if not files:
+        raise DomainError(f"the folder {path} holds no Parquet file")
+    return [piece for file in files for piece in _file_pieces(file, domain)]
 
 
 def read(piece: Piece, domain: Declared, *, threads: bool = False) -> Iterator[Batch]:
@@ -74,16 +77,6 @@ def _read(path: Place, row_groups: tuple[int, ...], domain: Declared, threads: b
                 yield select_columns(batch, domain, path.name)
 
 
-def _files(path: Place) -> list[Place]:
-    """One file, or the Parquet files of a folder and the folders in it."""
-    if not path.is_folder():
-        return [path]
-    found = [file for file in path.files() if is_parquet(file)]
-    if not found:
-        raise DomainError(f"the folder {path} holds no Parquet file")
-    return found
-
-
 def _file_pieces(path: Place, domain: Declared) -> list[Piece]:
     """The pieces of one file, small row groups put together."""
     rows = converted(lambda: _row_groups(path, domain), _unreadable(path), passing=OURS)
@@ -94,7 +87,6 @@ def _file_pieces(path: Place, domain: Declared) -> list[Piece]:
 
 
 def _row_groups(path: Place, domain: Declared) -> list[int]:
-    """The rows of each row group."""
     import pyarrow.parquet as pq
 
     with path.open() as source, pq.ParquetFile(source) as file:

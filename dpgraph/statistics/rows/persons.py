@@ -4,6 +4,12 @@ Which rows of a person are kept depends on that person's rows and on a key, so n
 are counted: adding or removing a person changes that person's kept rows and nothing else (``kept``). What was dropped
 is said nowhere.
 
+Every row of a person has a pseudo-random number, from the key, the person's name, the contents of the row and how many
+rows of that person hold the same before it; the rows with the lowest numbers are kept. Rows of equal contents are
+interchangeable, so the kept rows, as a multiset, depend neither on the order of rows, nor on how they were split among
+files and machines (proofs.md P86). The numbers need no cryptographic strength: the promise holds for every fixed key,
+and a fresh one keeps rows from being made to be kept.
+
 A cap holds for the rows of one call. A person in two parts that are capped separately may have as many kept rows in
 each, so counts of such parts are not added (``privacy.scope.joined``), unless the parts are declared to share no
 person.
@@ -11,6 +17,7 @@ person.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 from collections.abc import Sequence
@@ -28,17 +35,24 @@ from dpgraph.statistics.rows.batches import Columns, Declared
 from dpgraph.statistics.rows.cells import person_name
 from dpgraph.statistics.rows.codes import Codes, encode_column
 from dpgraph.statistics.rows.levels import is_string, mended, value_type
-from dpgraph.statistics.rows.row_cap import Flags, kept_rows
 from dpgraph.structure.conversion import OURS, converted
 from dpgraph.structure.domain import Domain, DomainError
 from dpgraph.structure.frozen import FrozenMap
+
+Integers = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+Flags = npt.NDArray[np.bool_]
+
+#: The multipliers and shifts of splitmix64 (Steele, Lea and Flood 2014), a bijection of 64-bit words.
+_STEP, _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
 
 #: Bytes of a key.
 KEY_BYTES = 16
 
 
 def fresh_key() -> bytes:
-    """A key for one choice of rows: secret, and never used again."""
+    """A secret key for one choice of rows."""
     return secrets.token_bytes(KEY_BYTES)
 
 
@@ -105,19 +119,16 @@ def cap_rows(rows: Any, domain: Domain, person: str, rows_per_person: int, *, pa
     """Encodes some rows of each person, chosen by a fresh secret key whatever the rows of others, and drops the rest.
 
     Each of a person's rows has the same chance to be kept. Give it the whole log. For the groups of ``Budget.parallel``
-    cap first and then count with ``where=``: groups that are capped separately have up to ``rows_per_person`` rows of
-    a person each, more than the unit allows in all, and ``release`` refuses them.
+    cap first and then count with ``where=``: ``release`` refuses groups that are capped separately.
 
     Args:
-        rows: A pandas, polars or Arrow table, anything with ``__arrow_c_stream__``, a CSV or Parquet path, a folder of
-            Parquet files, or an iterator of tables.
+        rows: As ``dg.count`` takes them, but for ``Codes`` and tables on a cluster.
         domain: The declared variables, without the person.
         person: The column that identifies the person; its values are compared as text, never kept. A null, or text that
             is blank, refuses the table; in a strict domain such a row is dropped, so the number of rows is private.
         rows_per_person: How many rows of one person count.
-        part: A name, if these rows are one of several parts of a log and no person has rows in two of them, as where
-            a log is cut by a digest of the person. Counts of parts with different names then add. dpgraph takes
-            this on trust; leave it out for parts by time or place.
+        part: A name, if these rows are one of several parts of a log and no person has rows in two of them, which
+            dpgraph takes on trust. Counts of parts with different names then add; parts by time or place have none.
 
     Returns:
         Codes, sensitive like the rows. They and their counts remember the cap, so that ``release`` refuses a budget
@@ -166,7 +177,6 @@ def capped_codes(rows: Any, domain: Domain, cap: PersonCap, parts: frozenset[str
 
 
 def _read(rows: Any, domain: Domain, cap: PersonCap) -> tuple[dict[str, list[Any]], list[pa.Array]]:
-    """The encoded columns and the persons, batch by batch."""
     columns: dict[str, list[Any]] = {name: [] for name in domain.names}
     persons: list[pa.Array] = []
     for batch, is_text in batches(rows, cap.columns(domain)):
@@ -187,7 +197,6 @@ def person_names(array: pa.Array, person: str, strict: bool) -> pa.Array:
 
 
 def _person_names(array: pa.Array) -> pa.Array:
-    """The text by which each person is known."""
     words = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     kind, found = value_type(array), words.dictionary
     if pa.types.is_binary(kind) or is_string(kind):
@@ -202,11 +211,7 @@ def _person_names(array: pa.Array) -> pa.Array:
 
 
 def _written(word: bytes | None) -> str | None:
-    r"""A name from its bytes; None for blanks, which name nobody. Bytes that are no UTF-8 are told apart.
-
-    >>> _written(b"ann"), _written(b" "), _written(b"\x80") == _written(b"\x81")
-    ('ann', None, False)
-    """
+    """A name from its bytes; None for blanks, which name nobody. Bytes that are no UTF-8 are told apart."""
     if word is None or not word.strip():
         return None
     try:
@@ -216,10 +221,77 @@ def _written(word: bytes | None) -> str | None:
 
 
 def _shortest(text: str) -> str:
-    """A decimal number, or a time, without the zeros that its column's type puts at the end of its decimal places.
-
-    >>> _shortest("7.00"), _shortest("7.50"), _shortest("-0.0"), _shortest("2026-01-01 12:00:00.000Z")
-    ('7', '7.5', '0', '2026-01-01 12:00:00Z')
-    """
+    """A decimal number, or a time, without the zeros that its column's type puts at the end of its decimal places."""
     short = re.sub(r"\.(\d*?)0*(?!\d)", lambda found: f".{found[1]}" if found[1] else "", text, count=1)
     return "0" if short == "-0" else short
+
+
+def kept_rows(persons: Integers, names: Sequence[Any], held: Sequence[npt.NDArray[Any]], cap: int, key: bytes) -> Flags:
+    """Flags of the rows that count, at most ``cap`` of each person.
+
+    ``persons`` holds for each row the position of its person's name, -1 for a row of nobody, which never counts;
+    ``held`` for each variable an array of integers, one a row; ``key`` 1 to 64 bytes.
+    """
+    kept = persons >= 0
+    many = np.append(np.bincount(persons[kept], minlength=len(names)), 0)  # the last one is nobody's, at -1
+    over = np.flatnonzero(kept & (many[persons] > cap))
+    if len(over):
+        kept[over] = False
+        whose = persons[over]
+        start = _person_words(names, np.flatnonzero(many > cap), key)[whose]
+        kept[over[_lowest(whose, start, [array[over] for array in held], cap, key)]] = True
+    return kept
+
+
+def _lowest(whose: Integers, start: Words, held: Sequence[npt.NDArray[Any]], cap: int, key: bytes) -> Integers:
+    """The positions of the rows with the lowest numbers of their persons."""
+    digest = _digest(start, held)
+    order = np.lexsort((digest, whose))
+    again = _equal(whose[order]) & _equal(digest[order])
+    if any((again & ~_equal(array[order])).any() for array in held):  # two contents of one digest: compared in full
+        order = np.lexsort((*held, digest, whose))
+    before = _places(~again).astype(np.uint64)
+    lowest = np.lexsort((_number(digest[order], before, key), whose[order]))
+    return order[lowest[_places(~_equal(whose[order][lowest])) < cap]]
+
+
+def _digest(start: Words, held: Sequence[npt.NDArray[Any]]) -> Words:
+    """A word for what each row holds and whose it is, from a word for the person."""
+    digest = start
+    for array in held:
+        digest = _mixed(digest ^ array.astype(np.uint64))
+    return digest
+
+
+def _number(digest: Words, before: Words, key: bytes) -> Words:
+    """The pseudo-random number of each row, ``before`` being how many rows hold the same before it."""
+    return _mixed(_mixed(digest + _STEP * (before + np.uint64(1))) ^ _word(b"number", key))
+
+
+def _equal(ordered: npt.NDArray[Any]) -> Flags:
+    """Whether each entry is equal to the one before it."""
+    return np.concatenate([[False], ordered[1:] == ordered[:-1]])
+
+
+def _places(first: Flags) -> Integers:
+    """Each entry's place in its run, from 0; ``first`` says where runs begin."""
+    starts = np.flatnonzero(first)
+    return np.arange(len(first)) - np.repeat(starts, np.diff(np.append(starts, len(first))))
+
+
+def _mixed(words: Words) -> Words:
+    words = words + _STEP
+    words = (words ^ (words >> _SHIFTS[0])) * _FIRST
+    words = (words ^ (words >> _SHIFTS[1])) * _SECOND
+    return words ^ (words >> _SHIFTS[2])
+
+
+def _person_words(names: Sequence[Any], wanted: Integers, key: bytes) -> Words:
+    """A word for each person that is wanted, by position; 0 for others."""
+    words = np.zeros(len(names), np.uint64)
+    words[wanted] = [_word(names[position].encode("utf-8", "surrogatepass"), key, b"person") for position in wanted]
+    return words
+
+
+def _word(text: bytes, key: bytes, purpose: bytes = b"") -> np.uint64:
+    return np.uint64(int.from_bytes(hashlib.blake2b(text, digest_size=8, key=key, person=purpose).digest(), "little"))

@@ -159,13 +159,11 @@ MUTANTS = (
     Mutant(
         "classes of a baseline taken from y",
         "estimators/evaluation.py",
-        "    sums = task_of(fitted, scores=scores, bounds=bounds, largest_loss=largest_loss, "
-        "largest_error=largest_error)\n",
+        "    sums = task_of(fitted, **settings)\n",
         "    import numpy as np\n\n"
-        "    sums = task_of(fitted, scores=scores, bounds=bounds, largest_loss=largest_loss, "
-        "largest_error=largest_error)\n"
+        "    sums = task_of(fitted, **settings)\n"
         '    if y is not None and hasattr(fitted, "classes_"):\n'
-        "        sums = Classification(tuple(np.unique(np.asarray(y)).tolist()), largest_loss, scores=sums.scores)\n",
+        "        sums = Classification(tuple(np.unique(np.asarray(y)).tolist()), scores=sums.scores)\n",
         (f"{JUDGED}::test_classes_are_the_models_whatever_y_holds",),
     ),
     Mutant(

@@ -358,14 +358,14 @@ MUTANTS = (
     ),
     Mutant(
         "the rows that fill up the last block are counted",
-        "statistics/contingency/bitslice.py",
+        "statistics/contingency/tables.py",
         "total[lines[:, _kernels.CELLS]] -= -n % block",
         "total[lines[:, _kernels.CELLS]] -= 0",
         (f"{CONTINGENCY}::test_plain_bit_slicing_counts_what_a_person_would",),
     ),
     Mutant(
         "a margin of a packed table with its axes in the wrong order",
-        "statistics/contingency/histograms.py",
+        "statistics/contingency/tables.py",
         ".transpose([kept.index(v) for v in table])",
         "",
         (f"{CONTINGENCY}::test_a_margin_of_a_pack_has_the_order_of_its_own_table",),
@@ -1183,7 +1183,7 @@ MUTANTS = (
     ),
     Mutant(
         "an interrupted count that ends as if it were whole",
-        "statistics/engines/total.py",
+        "statistics/summary.py",
         "        finally:\n            stopped.set()",
         "        except KeyboardInterrupt:\n            pass\n        finally:\n            stopped.set()",
         (f"{OUT_OF_CORE}::test_an_interruption_stops_the_count_and_charges_nothing",),

@@ -14,8 +14,8 @@ MUTANTS = (
     Mutant(
         "a second release that is not read",
         "inference/network/evidence.py",
-        "for part in noisy.parts for table in _measured(part)",
-        "for part in noisy.parts[:1] for table in _measured(part)",
+        "for part in parts for table in _measured(part)",
+        "for part in parts[:1] for table in _measured(part)",
         (f"{SEVERAL}::test_every_method_reads_every_release",),
     ),
     Mutant(

@@ -59,7 +59,7 @@ MUTANTS = (
     ),
     Mutant(
         "floating-point errors of counting threads heard",
-        "statistics/engines/total.py",
+        "statistics/summary.py",
         'np.seterr(all="ignore")',
         "np.seterr()",
         ("tests/statistics/engines/test_total.py::test_floating_point_errors_of_counting_threads_are_not_heard",),
@@ -157,7 +157,7 @@ MUTANTS = (
     ),
     Mutant(
         "a row without a person kept in a strict table",
-        "statistics/rows/row_cap.py",
+        "statistics/rows/persons.py",
         "kept = persons >= 0",
         "kept = persons >= -1",
         (f"{STRICT}::test_persons_are_compared_as_text_whatever_table_they_come_from",),

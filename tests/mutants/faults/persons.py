@@ -4,7 +4,7 @@ from tests.mutants.planting import Mutant
 
 KEPT, PERSONS = "tests/statistics/rows/test_row_cap.py", "tests/statistics/rows/test_persons.py"
 CAPPED, FITS = "tests/statistics/engines/test_capped.py", "tests/estimators/test_persons.py"
-CODE = "statistics/rows/row_cap.py"
+CODE = "statistics/rows/persons.py"
 OTHERS = f"{KEPT}::test_every_other_person_keeps_the_same_rows_whoever_is_there"
 
 MUTANTS: tuple[Mutant, ...] = (

@@ -35,7 +35,7 @@ MUTANTS = (
     ),
     Mutant(
         "rows beyond a thread's share left out",
-        "statistics/engines/total.py",
+        "statistics/summary.py",
         "for start in range(0, max(1, many), rows or max(1, many)):",
         "for start in range(0, 1):",
         ("tests/statistics/test_regression.py::test_blocks_batches_and_threads_change_nothing",),

@@ -74,15 +74,15 @@ MUTANTS = (
     Mutant(
         "training charged for k - 2 fits",
         CODE,
-        "unit.rows_per_person > 1 else folds - 1",
-        "unit.rows_per_person > 1 else max(1, folds - 2)",
+        "folds if everywhere else folds - 1",
+        "folds if everywhere else max(1, folds - 2)",
         (REPLACED.replace("[2-0]", "[3-0]"),),
     ),
     Mutant(
         "several replaced rows change k - 1 fits only",
         CODE,
-        "return folds if unit.n_is_public and unit.rows_per_person > 1 else folds - 1",
-        "return folds - 1",
+        "folds if everywhere else folds - 1",
+        "folds - 1",
         (f"{VALIDATION}::test_where_every_fit_may_change_every_fit_is_charged",),
     ),
     Mutant(

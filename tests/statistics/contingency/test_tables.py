@@ -11,11 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgraph.statistics.contingency import _kernels, bitslice, histograms
+from dpgraph.statistics.contingency import _kernels
 from dpgraph.statistics.contingency import tables as contingency
-from dpgraph.statistics.contingency.bitslice import sliced_counts
-from dpgraph.statistics.contingency.histograms import histogram_counts, packs
-from dpgraph.statistics.contingency.tables import add_tables
+from dpgraph.statistics.contingency.tables import add_tables, histogram_counts, packs, sliced_counts
 from tests.tiers import examples
 
 PLAIN = _kernels.slice_column, _kernels.count_blocks
@@ -135,7 +133,7 @@ def test_packing_looks_at_few_packs_for_each_table(monkeypatch, shared):
     """Rejects a look at every pack for every table, which is the number of tables times that of packs."""
     size, looked = 3000, 0
     tables = tuple((v, 0) if shared else (v, v - 1) for v in range(1, size))
-    grown = histograms._Packing.grown
+    grown = contingency._Packing.grown
 
     def counted(packing, table):
         nonlocal looked
@@ -143,10 +141,10 @@ def test_packing_looks_at_few_packs_for_each_table(monkeypatch, shared):
             looked += 1
             yield found
 
-    monkeypatch.setattr(histograms._Packing, "grown", counted)
+    monkeypatch.setattr(contingency._Packing, "grown", counted)
     made = packs(tables, (2,) * size, 1 << 12)
     assert len(made) >= size / 13
-    assert looked <= (histograms.HUB + 2) * size
+    assert looked <= (contingency.HUB + 2) * size
 
 
 def test_a_hub_s_tables_still_fill_their_packs():
@@ -170,7 +168,7 @@ def test_plain_bit_slicing_counts_what_a_person_would(case, block):
 def test_compiled_bit_slicing_counts_what_a_person_would(compiled, case, block, masks):
     columns, sizes, tables = case
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bitslice, "MASKS", masks)
+        patch.setattr(contingency, "MASKS", masks)
         cells = sliced_counts(columns, sizes, tables, compiled, block)
     assert cells.tolist() == list(itertools.chain.from_iterable(by_hand(columns, sizes, tables)))
 

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpgraph as dg
+from dpgraph.statistics import summary as engines
 from dpgraph.statistics.counts import Counts, Families
-from dpgraph.statistics.engines import total as engines
 from dpgraph.statistics.rows import batches, parquet
 from dpgraph.statistics.rows.locations import place_of
 from dpgraph.structure.frozen import FrozenMap

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpgraph as dg
+from dpgraph.statistics import summary as total
 from dpgraph.statistics.counts import Counts
-from dpgraph.statistics.engines import total
 from tests.tiers import examples
 
 DOMAIN = dg.Domain.of(

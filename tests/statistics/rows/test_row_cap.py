@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpgraph.statistics.rows import row_cap
-from dpgraph.statistics.rows.row_cap import kept_rows
+from dpgraph.statistics.rows import persons as row_cap
+from dpgraph.statistics.rows.persons import kept_rows
 
 KEYS = (b"one", b"another", b"a third key")
 ROWS = st.lists(st.tuples(st.sampled_from("pqr"), st.integers(0, 2), st.integers(0, 1)), max_size=14)
