@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
-from dpgraph.lazy import register_by_name
+from dpgraph.lazy import provided, register_by_name
 from dpgraph.privacy.composition import check_paid_together
 from dpgraph.privacy.records import (
     Event,
@@ -21,7 +21,6 @@ from dpgraph.privacy.records import (
     SelectionLaw,
     combined_label,
 )
-from dpgraph.structure.candidate_tables import AnyTables
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Network
 
@@ -195,6 +194,6 @@ def _structures(event: Event, structure: Structure) -> Iterator[Structure]:
     rest = iter(known)
     for part in event.events:
         if part.mechanism == PARENTS_CHOICE:
-            yield AnyTables(known[0].domain) if isinstance(known[0], Network) else None
+            yield provided("AnyTables")(known[0].domain) if isinstance(known[0], Network) else None
         else:
             yield known[0] if part.mechanism == HELD_OUT_FITS else next(rest)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
+from dpgraph.lazy import provided
 from dpgraph.privacy.accounts import InMemory, Made, Receipt, Split, checked_unit
 from dpgraph.privacy.composition import advanced, basic, check_paid_together, zero_concentrated
 from dpgraph.privacy.display import as_html
 from dpgraph.privacy.filters import Accounting, checked, plan_of, split
-from dpgraph.privacy.loss_distributions import numerical
 from dpgraph.privacy.records import (
     Event,
     Number,
@@ -95,7 +95,7 @@ def cost(
         case "zcdp":
             price = zero_concentrated(events, target)
         case "pld":
-            price = numerical(events, target)
+            price = provided("numerical")(events, target)
     plain = basic(wholes)
     return PrivacyCost(min(price.epsilon, plain.epsilon), target) if plain.delta <= target else price
 

@@ -15,8 +15,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, get_args
 
+from dpgraph.lazy import provided
 from dpgraph.privacy.composition import check_paid_together, parallel_share, parallel_steps, pure_rho, rho_of
-from dpgraph.privacy.loss_distributions import numerical
 from dpgraph.privacy.noise import epsilon_of_rho, rho_of_epsilon
 from dpgraph.privacy.records import (
     Event,
@@ -209,7 +209,7 @@ def checked(event: Any) -> Event:
 
 @lru_cache(maxsize=64)
 def _listed(events: Sequence[Event], delta: Fraction) -> PrivacyCost:
-    return numerical([part for event in events for part in event.priced], delta)
+    return provided("numerical")([part for event in events for part in event.priced], delta)
 
 
 def _pure_within(rho: Fraction) -> Fraction:

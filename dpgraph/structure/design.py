@@ -17,11 +17,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.lazy import provided
 from dpgraph.privacy.arrays import Integers, Reals
 from dpgraph.privacy.checks import check_boolean, is_whole
-from dpgraph.privacy.descriptions import Block
+from dpgraph.privacy.descriptions import Block, Name
 from dpgraph.privacy.display import MOST_ROWS, as_html, counted, escaped, short
-from dpgraph.privacy.records import Movement, PrivacyUnit, ReleaseError
+from dpgraph.privacy.records import Movement, NoiseLaw, PrivacyUnit, ReleaseError
 from dpgraph.structure.domain import MOST_SHOWN, Bins, Categories, NetworkError, undeclared_actions
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.movement import largest_replacement, largest_squared_replacement
@@ -129,7 +130,7 @@ class LinearDesign:
         mean_weight: The weight of the target's sum: its noise is that of a product of features divided by this, and
             the noise of the others grows a little. None leaves the choice to the mechanism: ``copies``, or more where
             few rows or a small epsilon would leave the target's mean unknown
-            (``mechanisms.additive.moment_noise``).
+            (``mechanisms.additive.mean_weight``).
         on_missing: What happens to a row with a null that has no declared meaning: ``"error"`` refuses the table,
             ``"drop"`` leaves the row out, which needs an add-remove unit: the number of rows left is private.
         strict: Accepts only declarations under which no row can refuse a table, as ``Domain.of`` does: ``missing`` for
@@ -243,6 +244,13 @@ class LinearDesign:
     def names(self) -> tuple[str, ...]:
         """The released products, as "a*b"."""
         return tuple(f"{self.columns[i].name}*{self.columns[j].name}" for i, j in self.pairs)
+
+    def noisy(
+        self, values: Mapping[Name, Integers], laws: Mapping[Name, NoiseLaw], n: int | None, unit: PrivacyUnit
+    ) -> Any:
+        """The released value of the one block of noisy sums, a ``NoisyMoments``."""
+        ((name, sums),) = values.items()
+        return provided("NoisyMoments")(self, sums, laws[name], n)
 
     def with_mean_weight(self, mean_weight: int | None) -> LinearDesign:
         """The same columns with another weight of the target's sum."""

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.privacy.arrays import Integers, Reals
-from dpgraph.privacy.descriptions import Block, Name, noisy_value
+from dpgraph.privacy.descriptions import Block, Name
 from dpgraph.privacy.display import counted, rows_in_words, summary
 from dpgraph.privacy.records import Movement, NoiseLaw, PrivacyUnit, ReleaseError
 from dpgraph.structure.design import LinearDesign
@@ -139,6 +139,13 @@ class MomentDescription:
         """The names of what is released."""
         beside = self.companion(unit)
         return self.names if beside is None else (*self.names, beside)
+
+    def noisy(
+        self, values: Mapping[Name, Integers], laws: Mapping[Name, NoiseLaw], n: int | None, unit: PrivacyUnit
+    ) -> NoisyMoments:
+        """The released value of the one block of noisy sums."""
+        ((name, sums),) = values.items()
+        return NoisyMoments(self, sums, laws[name], n)
 
     def sensitivity(self, unit: PrivacyUnit) -> int:
         """The largest L1 distance, in steps, that one person's rows move what is released: attained, not a bound.
@@ -267,17 +274,3 @@ class NoisyMoments:
     def __repr__(self) -> str:
         what = type(getattr(self.description, "family", self.description)).__name__
         return summary("NoisyMoments", what, counted(len(self.sums), "sum"), rows_in_words(self.n))
-
-
-@noisy_value.register(MomentDescription)
-@noisy_value.register(LinearDesign)
-def _noisy_moments(
-    description: MomentDescription | LinearDesign,
-    values: Mapping[Name, Integers],
-    laws: Mapping[Name, NoiseLaw],
-    n: int | None,
-    unit: PrivacyUnit,
-) -> NoisyMoments:
-    """The one block of sums, of a family or of a regression."""
-    ((name, sums),) = values.items()
-    return NoisyMoments(description, sums, laws[name], n)
