@@ -39,15 +39,15 @@ def chosen(rows, levels, seed, **settings):
 def test_pairs_that_do_not_depend_are_seldom_joined_on_nearly_all_draws(settings, uneven):
     """28 pairs, or 84 where noise is large; taken for dependence, noise and the sample join nearly all, or 3 to 78.
 
-    Where tables of three variables are measured, with little Gaussian noise, the sample's own deviations are left: a
-    share of .9 may then come by chance in a tenth of the pairs, in more than 13 of 28 with a chance below 1e-6; taken
-    for dependence, the sample joins 19 to 23 of 28 (seeds 21 to 24).
+    Where tables of three variables are measured, with little Gaussian noise, the sample's own deviations are left: in
+    60 worlds (seeds 100 to 129, even and uneven) 6 of 1 670 pairs had a share of .9, at most 2 of 28. At a rate of .01,
+    more than 5 of 28 have a chance of 3e-7; taken for dependence, the sample joins 19 to 23 (seeds 21 to 24).
     """
     sure = 0
     for seed in (21, 22, 23) if settings["epsilon"] == 1 else (21,):
         learned = chosen(*independent(seed, 4000, uneven), seed, **settings)
         sure += int((learned.edges["share"] >= 0.9).sum())
-    assert sure <= (13 if settings["epsilon"] == 20 and "delta" in settings else 2), sure
+    assert sure <= (5 if settings["epsilon"] == 20 and "delta" in settings else 2), sure
 
 
 @pytest.mark.proof
