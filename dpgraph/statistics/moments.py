@@ -33,9 +33,6 @@ from dpgraph.structure.frozen import frozen_array
 from dpgraph.structure.moments import MomentDescription
 from dpgraph.structure.outcomes import OutcomeDescription
 
-#: Rows that one thread takes at a time.
-BATCH = 1 << 17
-
 
 @dataclass(frozen=True, eq=False)
 class Moments:
@@ -92,7 +89,7 @@ class Contributions:
     strict: bool = False
     made: ClassVar[str] = "sums"
     of: ClassVar[str] = "column of records"
-    rows_at_once: ClassVar[int | None] = BATCH
+    rows_at_once: ClassVar[int | None] = 1 << 17
 
     @property
     def columns(self) -> Columns:
