@@ -233,6 +233,7 @@ def desk(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.proof
 def test_from_a_table_to_synthetic_rows_by_commands_alone(desk):
     out = ("--out", "g.toml", "--release", "pairs.json", "--model", "learned.json")
     run("learn", "rows.csv", "--domain", "d.toml", "--epsilon", "5", *out)

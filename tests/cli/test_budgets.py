@@ -288,6 +288,7 @@ def test_a_model_that_another_row_paid_for_is_noticed(what, run):
     assert expected in run("ledger", "verify", "l.sqlite", "--release", "forged.json", code=1).stderr
 
 
+@pytest.mark.proof
 def test_what_is_learned_from_a_release_names_its_row(run):
     made(run)
     run(*words_of("release"), *FROM, "--epsilon", "0.5", *OUT)

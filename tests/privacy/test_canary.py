@@ -346,6 +346,8 @@ NO_ROWS = {
     "Bounded.on_grid": "arithmetic on an array",
     "count_error_bound": "cells is how many there are",
     "LinearDesign.matrix": "takes released values",
+    "LinearDesign.noisy": "takes noisy values",
+    "MomentDescription.noisy": "takes noisy values",
     "LaplaceMechanism.prepared": "called by release alone",
     "GaussianMechanism.prepared": "called by release alone",
     "SeededNoise.add": "called by release alone",
