@@ -214,7 +214,7 @@ def slow(name):
     return pytest.param(name, marks=pytest.mark.proof) if name == "learned network" else name
 
 
-@pytest.mark.parametrize("name", map(slow, NAMES))
+@pytest.mark.parametrize("name", [slow(name) for name in NAMES])
 def test_every_public_value_has_a_page(name, values):
     value, said = values[name]
     page = html_of(value)
