@@ -27,6 +27,8 @@ from dpgraph.structure.domain import Domain, DomainError, Level
 
 #: Entries of the columns multiplied at once: a few megabytes; a block's sums of products stay below 2^53.
 BLOCK = 1 << 21
+#: Rows that one thread takes at a time.
+BATCH = 1 << 17
 #: The weight there is always room for.
 LEAST_ROOM = 8
 
@@ -38,7 +40,7 @@ class Products:
     design: LinearDesign
     made: ClassVar[str] = "sums"
     of: ClassVar[str] = "design"
-    rows_at_once: ClassVar[int | None] = 1 << 17
+    rows_at_once: ClassVar[int | None] = BATCH
 
     @property
     def columns(self) -> Columns:
@@ -128,7 +130,7 @@ def regression_moments(
     kernel = Products(design)
     if isinstance(rows, tuple | list) and (person is not None or len(rows) == 2):
         _check_pair(design, where, person, engine)
-        rows = Held((batch, False) for batch in array_batches(rows[0], rows[1], kernel.columns, kernel.rows_at_once))
+        rows = Held((batch, False) for batch in array_batches(rows[0], rows[1], kernel.columns, BATCH))
     asked: Any = {"person": person, "rows_per_person": rows_per_person, "engine": engine, "progress": progress}
     return summarise(rows, kernel, where=where, domain=domain, **asked)
 
