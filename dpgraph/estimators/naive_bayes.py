@@ -27,7 +27,7 @@ from dpgraph.estimators.reading import (
     named_in_rows,
     target_name,
 )
-from dpgraph.inference.classifier import check_classifier, classifier_posterior
+from dpgraph.inference.classifier.posterior import check_classifier, classifier_posterior
 from dpgraph.inference.network.plug_in import check_posterior, check_prior, plug_in_posterior
 from dpgraph.mechanisms.additive.label_share import label_first
 from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network

@@ -169,7 +169,10 @@ def test_released_tables_are_integers(counts):
 
 #: Modules of inference that are handed a Generator and make none.
 GIVEN_A_GENERATOR = (
+    "classifier/layout",
+    "classifier/loops",
     "chains",
+    "classifier/sampler",
     "counts/_kernels",
     "counts/block_proposals",
     "counts/dirichlet_multinomial",
@@ -242,7 +245,7 @@ def test_noise_is_drawn_through_its_one_home():
         "inference/counts/many_cells.py": makes,
         "inference/arguments.py": makes,
         "inference/posterior.py": {"np.random.Generator"},
-        "inference/classifier.py": {"np.random.default_rng"},
+        "inference/classifier/posterior.py": {"np.random.default_rng"},
         "inference/queries/asking.py": makes,
         "inference/queries/tables.py": {"np.random.default_rng"},
         "models/markov_counts.py": makes,

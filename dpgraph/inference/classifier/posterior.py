@@ -8,28 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.inference.methods import Normal, Records
+from dpgraph.inference.classifier.layout import is_star
+from dpgraph.inference.classifier.sampler import draw_by_counts
+from dpgraph.inference.methods import Normal
 from dpgraph.inference.network.by_normal import check_normal_draws
-from dpgraph.inference.network.by_records import draw_by_records
 from dpgraph.inference.network.draws import PosteriorDraws
-from dpgraph.inference.network.evidence import Evidence, concentration_tables, evidence, rows_estimate
+from dpgraph.inference.network.evidence import Evidence, evidence, rows_estimate
 from dpgraph.inference.network.plug_in import check_prior
-from dpgraph.inference.network.posterior import network_posterior, seconds_of_records
-from dpgraph.inference.network.prior import HierarchicalPrior
+from dpgraph.inference.network.posterior import network_posterior
 from dpgraph.privacy.records import Release, released_value
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
 
-#: The most rows and cells for which chains over the records are quick.
+#: The most rows and cells for which chains over the counts are quick.
 MOST_ROWS, MOST_CELLS = 10_000, 500
 #: Average counts that are as many deviations of their noise are normal enough.
 CLEAR = 10
 #: Draws of the normal method.
 DRAWS = 500
-#: How far the columns of a feature may be apart: from nearly deterministic to alike, every doubling as likely.
-EFFECTS = HierarchicalPrior(lowest=1.0, highest=2.0**16, steps=17)
-#: Draws of each of two chains, and the most sweeps for each draw of chains that take less than a second.
-CHAIN_DRAWS, MOST_SWEEPS = 250, 4
 
 
 def classifier_posterior(
@@ -38,10 +34,10 @@ def classifier_posterior(
     """The posterior of a naive Bayes network in which features have no effect unless the release says otherwise.
 
     A classifier multiplies many ratios of small probabilities, so an effect that is all noise costs it dearly. Where
-    n is public, the counts are not well above their noise, and rows and cells are few, chains over the unseen records
-    learn how far the columns of each feature are apart; else, and for coefficients, the normal method with interactions
-    of unknown size. As the noise vanishes that becomes naive Bayes with the prior in every cell. ``prior`` is the
-    Dirichlet concentration of each label; with the normal method of every cell.
+    n is public, the counts are not well above their noise, and rows and cells are few, chains over the unseen counts
+    (``sampler.draw_by_counts``); else, and for coefficients, the normal method with interactions of unknown size. As
+    the noise vanishes that becomes naive Bayes with the prior in every cell. ``prior`` is the Dirichlet concentration
+    of each label; with the normal method of every cell.
 
     Raises:
         InferenceError: If the prior is refused.
@@ -51,14 +47,9 @@ def classifier_posterior(
     given, rng = evidence(value), np.random.default_rng(seed)
     rows, _ = rows_estimate(given)
     few = given.n is not None and rows <= MOST_ROWS and given.network.cell_count <= MOST_CELLS
-    counts = all(table.weights is None and target in table.variables for table in given.tables)
-    if few and counts and _clearness(given, rows) < CLEAR:
-        seconds = seconds_of_records(given, Records(), CHAIN_DRAWS)
-        chains = replace(Records(), thin=int(np.clip(1 / max(seconds, 1e-9), 1, MOST_SWEEPS)))
-        concentration = concentration_tables(given.network, prior)
-        drawn = draw_by_records(given, concentration, rng=rng, draws=CHAIN_DRAWS, hierarchy=EFFECTS, **vars(chains))
-        reason = f"counts of about {rows:.0f} rows are near their noise"
-        return replace(drawn, records=None, provenance=provenance, reason=reason)
+    if few and is_star(given, target) and _clearness(given, rows) < CLEAR:
+        drawn = draw_by_counts(given, target, prior=prior, rng=rng)
+        return replace(drawn, provenance=provenance, reason=f"counts of about {rows:.0f} rows are near their noise")
     made = network_posterior(given.network, value, prior=prior, method=Normal(shrink=True), draws=DRAWS, rng=rng)
     assert isinstance(made, PosteriorDraws)  # no other method was asked for
     return replace(made, provenance=provenance)
