@@ -237,8 +237,8 @@ class Multinomial:
         return DirichletPrior(tuple(float(one) for one in concentration))
 
 
-class OfRate:
-    """A family of records from 0 on with an unknown rate, whose one statistic is their sum."""
+class RateFamily:
+    """A family of non-negative records with an unknown rate; its one statistic is the sum of the records."""
 
     bounded: ClassVar[bool] = False
     discrete: ClassVar[bool] = False
@@ -256,14 +256,14 @@ class OfRate:
 
 
 @dataclass(frozen=True)
-class Poisson(OfRate):
+class Poisson(RateFamily):
     """Counts with an unknown rate."""
 
     discrete: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
-class Gamma(OfRate):
+class Gamma(RateFamily):
     """Positive numbers with a Gamma law of known shape and unknown rate; the mean is shape / rate."""
 
     shape: float
@@ -274,7 +274,7 @@ class Gamma(OfRate):
 
 
 @dataclass(frozen=True)
-class Exponential(OfRate):
+class Exponential(RateFamily):
     """Positive numbers with an exponential law of unknown rate: the Gamma law of shape 1."""
 
     shape: ClassVar[float] = 1.0
@@ -402,7 +402,7 @@ def check_prior(family: ExponentialFamily, prior: Prior) -> None:
             fits = isinstance(prior, BetaPrior)
         case Multinomial():
             fits = isinstance(prior, DirichletPrior) and len(prior.concentration) == len(family.levels)
-        case OfRate():
+        case RateFamily():
             fits = isinstance(prior, GammaPrior)
         case Normal(variance=None):
             fits = isinstance(prior, NormalInverseGammaPrior)

@@ -17,7 +17,7 @@ from dpgraph.privacy.recording_noise import RecordingNoise
 from dpgraph.structure.design import RESOLUTION
 from tests import streams
 from tests.small_tables import LABELLED, labelled
-from tests.statistics.engines.test_total import parquet, written
+from tests.statistics.test_summary import parquet, written
 
 DOMAIN = dg.Domain.of({"word": ["a", "b"], "spam": [0, 1]})
 UNIT = dg.PrivacyUnit("add-remove", 2)

@@ -10,7 +10,7 @@ import dpgraph as dg
 from dpgraph.statistics import summary
 from dpgraph.statistics.rows.persons import PersonCap
 from tests.statistics.engines.test_capped import KEY
-from tests.statistics.engines.test_total import SECRET, parquet
+from tests.statistics.test_summary import SECRET, parquet
 from tests.tiers import Later
 
 dd = Later("dask.dataframe")

@@ -340,7 +340,7 @@ MUTANTS = (
         "statistics/rows/levels.py",
         "found = pc.index_in(array.cast(pa.large_string()) if view else array, value_set=declared)",
         "found = pc.index_in(array, value_set=pc.unique(array.drop_null()))",
-        ("tests/statistics/engines/test_total.py::test_every_engine_counts_what_the_definition_counts",),
+        ("tests/statistics/test_summary.py::test_every_engine_counts_what_the_definition_counts",),
     ),
     Mutant(
         "a bad value forgotten at the next block of rows",
@@ -927,7 +927,7 @@ MUTANTS = (
         "mechanisms/additive/moment_noise.py",
         "None if not unit.n_is_public else statistics.sensitive_rows",
         "statistics.sensitive_rows",
-        ("tests/mechanisms/additive/test_regression_allocation.py::test_a_private_number_of_rows_decides_nothing",),
+        ("tests/mechanisms/additive/test_mean_weight.py::test_a_private_number_of_rows_decides_nothing",),
     ),
     Mutant(
         "raw sums read as if they were weighted",

@@ -62,7 +62,7 @@ MUTANTS = (
         "statistics/summary.py",
         'np.seterr(all="ignore")',
         "np.seterr()",
-        ("tests/statistics/engines/test_total.py::test_floating_point_errors_of_counting_threads_are_not_heard",),
+        ("tests/statistics/test_summary.py::test_floating_point_errors_of_counting_threads_are_not_heard",),
     ),
     Mutant(
         "floating-point errors of an evaluation heard",

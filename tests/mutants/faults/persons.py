@@ -2,7 +2,7 @@
 
 from tests.mutants.planting import Mutant
 
-KEPT, PERSONS = "tests/statistics/rows/test_row_cap.py", "tests/statistics/rows/test_persons.py"
+KEPT, PERSONS = "tests/statistics/rows/test_kept_rows.py", "tests/statistics/rows/test_persons.py"
 CAPPED, FITS = "tests/statistics/engines/test_capped.py", "tests/estimators/test_persons.py"
 CODE = "statistics/rows/persons.py"
 OTHERS = f"{KEPT}::test_every_other_person_keeps_the_same_rows_whoever_is_there"

@@ -9,7 +9,7 @@ BUDGET, SCOPE, PERSONS = (
     "tests/statistics/rows/test_persons.py",
 )
 ENGINES, LOCK = (
-    "tests/statistics/engines/test_total.py",
+    "tests/statistics/test_summary.py",
     "test_a_charge_that_comes_between_the_price_and_the_record_of_another_waits",
 )
 FORGETFUL = (

@@ -11,7 +11,7 @@ from dpgraph.statistics.engines import dask as dask_engine
 from dpgraph.statistics.engines import spark as spark_engine
 from dpgraph.statistics.rows import parquet as parquet_files
 from dpgraph.statistics.rows.persons import PersonCap
-from tests.statistics.engines.test_total import NETWORK, SECRET, folder, frame, gzipped, parquet, written
+from tests.statistics.test_summary import NETWORK, SECRET, folder, frame, gzipped, parquet, written
 from tests.tiers import Later
 
 dd = Later("dask.dataframe")

@@ -12,7 +12,7 @@ from dpgraph.statistics.engines.workers import question
 from dpgraph.statistics.rows.persons import PersonCap
 from tests.statistics.engines.test_capped import DESIGN, KEY, rows_of
 from tests.statistics.engines.test_spark import refusal
-from tests.statistics.engines.test_total import NETWORK, SECRET, STRICT, parquet, strict
+from tests.statistics.test_summary import NETWORK, SECRET, STRICT, parquet, strict
 
 pytestmark = pytest.mark.systems
 

@@ -13,8 +13,8 @@ from dpgraph.statistics.rows import parquet
 from dpgraph.statistics.rows.locations import place_of
 from tests.statistics.engines.single_rows import NUMBERS, STAY, not_taken
 from tests.statistics.engines.test_spark import REFUSED, refusal, tables, tally
-from tests.statistics.engines.test_total import DOMAIN, GROUPS, NETWORK, SECRET, STRICT, folder, frame, strict
-from tests.statistics.engines.test_total import parquet as write
+from tests.statistics.test_summary import DOMAIN, GROUPS, NETWORK, SECRET, STRICT, folder, frame, strict
+from tests.statistics.test_summary import parquet as write
 
 pytestmark = pytest.mark.systems
 

@@ -12,7 +12,7 @@ import dpgraph as dg
 from dpgraph.statistics import summary
 from dpgraph.statistics.rows.persons import PersonCap, capped_codes
 from tests.statistics.engines.test_capped import DESIGN, KEY, rows_of
-from tests.statistics.engines.test_total import NETWORK, SECRET, parquet
+from tests.statistics.test_summary import NETWORK, SECRET, parquet
 from tests.tiers import Later, examples
 
 dask = Later("dask")

@@ -21,7 +21,7 @@ from dpgraph.statistics.rows import batches, parquet
 from dpgraph.statistics.rows.locations import place_of
 from dpgraph.structure.frozen import FrozenMap
 from tests.statistics.engines.rows import folder_of_its_own
-from tests.statistics.engines.test_total import DOMAIN, GROUPS, NETWORK, SECRET, STRICT, frame, strict
+from tests.statistics.test_summary import DOMAIN, GROUPS, NETWORK, SECRET, STRICT, frame, strict
 from tests.tiers import Later, examples
 
 duckdb = Later("duckdb")

@@ -13,7 +13,7 @@ import dpgraph as dg
 from dpgraph.statistics import regression
 from dpgraph.statistics.engines import spark as spark_engine
 from dpgraph.statistics.rows import parquet
-from tests.statistics.engines.test_total import ENGINES, SECRET, frame
+from tests.statistics.test_summary import ENGINES, SECRET, frame
 from tests.tiers import Later
 
 dd = Later("dask.dataframe")

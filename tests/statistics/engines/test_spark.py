@@ -15,8 +15,8 @@ from dpgraph.statistics.engines import spark as engine
 from dpgraph.statistics.rows import parquet
 from dpgraph.structure.merging import measured_families
 from tests.statistics.engines.single_rows import NUMBERS, STAY, not_taken
-from tests.statistics.engines.test_total import GROUPS, NETWORK, SECRET, STRICT, folder, frame, strict
-from tests.statistics.engines.test_total import parquet as write
+from tests.statistics.test_summary import GROUPS, NETWORK, SECRET, STRICT, folder, frame, strict
+from tests.statistics.test_summary import parquet as write
 
 pytestmark = pytest.mark.systems
 

@@ -11,7 +11,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 import dpgraph as dg
 from dpgraph.statistics.rows import parquet as parquet_files
 from dpgraph.statistics.rows.locations import Place, place_of
-from tests.statistics.engines.test_total import DOMAIN, NETWORK, SECRET, folder, frame, gzipped, parquet, written
+from tests.statistics.test_summary import DOMAIN, NETWORK, SECRET, folder, frame, gzipped, parquet, written
 from tests.tiers import Later
 
 dask = Later("dask")

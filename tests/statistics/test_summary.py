@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpgraph as dg
-from dpgraph.statistics import summary as total
+from dpgraph.statistics import summary
 from dpgraph.statistics.counts import Counts
 from tests.tiers import examples
 
@@ -346,6 +346,6 @@ def test_floating_point_errors_of_counting_threads_are_not_heard(monkeypatch):
         def add(self, batch, vector, is_text):
             vector += np.isinf(np.ones(1) / np.zeros(1))
 
-    monkeypatch.setattr(total.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(summary.os, "cpu_count", lambda: 2)
     parts = [[({"x": pa.array([1])}, False)] for _ in range(3)]
-    assert total._sum(parts, Dividing(), lambda share: None).tolist() == [3]
+    assert summary._sum(parts, Dividing(), lambda share: None).tolist() == [3]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpgraph.statistics.rows import persons as row_cap
+from dpgraph.statistics.rows import persons as module
 from dpgraph.statistics.rows.persons import kept_rows
 
 KEYS = (b"one", b"another", b"a third key")
@@ -38,9 +38,9 @@ def all_of(who, kinds, most):
 def mixing(request, monkeypatch):
     """Also with collisions everywhere, which 64 bits leave to chance: then contents are compared, and order decides."""
     if request.param in ("one digest for all", "both"):
-        monkeypatch.setattr(row_cap, "_digest", lambda start, held: np.zeros_like(start))
+        monkeypatch.setattr(module, "_digest", lambda start, held: np.zeros_like(start))
     if request.param in ("one number for all", "both"):
-        monkeypatch.setattr(row_cap, "_number", lambda digest, before, key: np.zeros_like(digest))
+        monkeypatch.setattr(module, "_number", lambda digest, before, key: np.zeros_like(digest))
 
 
 @pytest.mark.parametrize("key", KEYS)
