@@ -437,6 +437,15 @@ def test_a_release_whose_parts_do_not_fit_is_refused(case, tmp_path):
     refused(changed(plain, *BROKEN[case]), tmp_path)
 
 
+@pytest.mark.parametrize(("unit", "n"), [(REPLACE, None), (dg.PrivacyUnit("add-remove"), 51)], ids=str)
+def test_n_is_there_exactly_where_it_is_public(unit, n, tmp_path):
+    """Independent noise in each cell, so that nothing else of the file contradicts the number of rows."""
+    mechanism, noise = dg.LaplaceMechanism("1/3", noise="independent"), dg.testing.SeededNoise(4)
+    release = dg.release(dg.count(ROWS, NETWORK), mechanism, budget=dg.Budget(1, unit=unit), noise=noise)
+    said = refused(changed(document(release), ("n",), n), tmp_path)
+    assert "the number of rows is there exactly when the unit makes it public" in said
+
+
 def test_a_table_given_twice_is_refused(tmp_path):
     plain = document(RELEASE)
     plain["tables"].append(plain["tables"][0])

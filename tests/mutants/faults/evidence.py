@@ -130,6 +130,13 @@ MUTANTS = (
         (EDITED,),
     ),
     Mutant(
+        "a file's number of rows whatever its unit says",
+        "files/releases.py",
+        "    _check_rows(n, provenance)\n    return type_",
+        "    return type_",
+        ("tests/files/test_documents.py::test_n_is_there_exactly_where_it_is_public",),
+    ),
+    Mutant(
         "true totals refused once in a million",
         "files/releases.py",
         "NATS = 101 * math.log(2)",
