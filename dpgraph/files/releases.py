@@ -133,7 +133,7 @@ def _plain_single(kind: str, noisy: Any) -> Plain:
 
 
 def _single_of(kind: str, plain: Plain, network: Network, provenance: Provenance) -> Any:
-    """Noisy tables or blocks: those that the event measured, with its laws and so many cells."""
+    """Noisy tables or blocks, which must have the variables, laws and numbers of cells of the measuring event."""
     type_, field, name, settings = _TABLES[kind]
     entries = plain[field]
     keys = [structural_value(entry["variables"], tuple[str, ...], "the variables of a table") for entry in entries]

@@ -142,7 +142,7 @@ def _groups(
 def total(rows: Any, tally: Tally, engine: Any = None, progress: bool = False) -> Integers:
     """The vector of all rows, in memory, in files or on a cluster; or of the rows that a cap keeps of each person.
 
-    Which rows a cap keeps is known when all are read: in memory, as whole numbers, or on the cluster, whose workers
+    A cap chooses rows once all rows are read: in memory, as whole numbers, or on the cluster, whose workers
     hand one another the rows of a person. Sensitive.
     """
     if engine is not None:

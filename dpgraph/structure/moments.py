@@ -1,4 +1,4 @@
-"""Sums of a family's sufficient statistics: how a record is written in integers, and what was released.
+"""Sums of a family's sufficient statistics: how a record is written in integers, and the released sums.
 
 Records are rounded to a public grid of points, and the statistics of each point to whole multiples of a public step, a
 power of two. What a record contributes is therefore one row of a public table of integers, so sums are exact and their
@@ -218,7 +218,7 @@ def _checked_bounds(family: ExponentialFamily, bounds: Any) -> tuple[float, floa
 
 @dataclass(frozen=True)
 class NoisyMoments:
-    """What an additive mechanism released: noisy integer sums and their noise law.
+    """The release of an additive mechanism: noisy integer sums and their noise law.
 
     Attributes:
         description: What is summed.

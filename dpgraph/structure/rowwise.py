@@ -53,9 +53,9 @@ def in_blocks(function: Callable[[npt.NDArray[Any]], Reals], rows: npt.NDArray[A
 
 
 def columns_to_predict(rows: Any, declared: Domain | LinearDesign) -> Mapping[str, Any]:
-    """Columns of codes and numbers: a mapping of them as it is, anything else read by what is declared.
+    """Columns of codes and numbers: a mapping of columns as it is, and other rows read by their declaration.
 
-    A mapping of codes is one of numpy arrays: lists, which are what tables of rows become, are refused.
+    A mapping of codes holds numpy arrays; lists are refused, since a table of rows would be a mapping of lists.
     """
     if isinstance(rows, Mapping):
         if isinstance(declared, Domain) and not all(isinstance(column, np.ndarray) for column in rows.values()):

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from dpgraph.structure.joint import JointCounts
 
 
-#: Methods by which models that are no network answer what others are asked of a network's tables.
-OWN = ("predict", "predict_interval", "predict_fields", "forecast", "sample")
+#: The prediction methods of models without a network.
+PREDICTION_METHODS = ("predict", "predict_interval", "predict_fields", "forecast", "sample")
 
 #: The most pseudo-records; more would leave 64 bits.
 MOST_RECORDS = 1 << 62
@@ -86,7 +86,7 @@ class Tables:
 
 @dataclass(frozen=True)
 class NoisyCounts:
-    """What an additive mechanism released: integer tables and the exact noise law of each.
+    """The release of an additive mechanism: integer tables and the exact noise law of each.
 
     ``n`` is the exact number of rows where the neighbour relation makes it public, else None.
 
@@ -111,7 +111,7 @@ class NoisyCounts:
 
     @property
     def description(self) -> Network:
-        """What was measured: the network."""
+        """The network whose tables were measured."""
         return self.network
 
     def variance(self, table: Family) -> float:
@@ -119,7 +119,7 @@ class NoisyCounts:
         return self.laws[table].variance(self.network.cells(table))
 
     def joint_with(self, *others: Any) -> JointCounts:
-        """What several releases of the same rows say together: see ``structure.joint``."""
+        """Several releases of the same rows as one value: see ``structure.joint``."""
         return provided("joint_counts")(self, *others)
 
     def clipped(self) -> Tables:
@@ -150,7 +150,7 @@ def _noisy_counts(
 
 @dataclass(frozen=True)
 class NoisyCoefficients:
-    """What a mechanism in a basis of tables released: noisy integer contrasts (``structure.basis``), block by block.
+    """The release of a mechanism in a basis of tables: noisy integer contrasts (``structure.basis``), block by block.
 
     ``blocks[A]`` has one axis of K_v - 1 coordinates for each variable of A and holds the contrasts times the whole
     numbers of ``fixed_point(levels of A, grid)``, plus ``step`` times a draw of ``laws[A]`` in every coordinate. At
@@ -198,11 +198,11 @@ class NoisyCoefficients:
 
     @property
     def description(self) -> Network:
-        """What was measured: the network."""
+        """The network whose tables were measured."""
         return self.network
 
     def contrasts(self) -> dict[Family, Reals]:
-        """Unbiased estimates of every block's contrasts; that of () is the number of rows, pseudo-records included."""
+        """Unbiased estimates of every block's contrasts; the block () is the number of rows, with pseudo-records."""
         values = {
             block: integers / fixed_point(self.network.shape(block), self.grid)
             for block, integers in self.blocks.items()
@@ -237,7 +237,7 @@ class NoisyCoefficients:
         return summary("NoisyCoefficients", *found)
 
     def joint_with(self, *others: Any) -> JointCounts:
-        """What several releases of the same rows say together: see ``structure.joint``."""
+        """Several releases of the same rows as one value: see ``structure.joint``."""
         return provided("joint_counts")(self, *others)
 
 
@@ -328,7 +328,7 @@ def _checked(network: Network, tables: Mapping[Family, Any], dtype: Any) -> Froz
 
 
 def check_rows(n: object) -> None:
-    """Refuses a number of rows that is none: it is a whole number of at least 0, or None where it is private."""
+    """Refuses any n but a whole number of at least 0, or None where n is private."""
     if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 <= n < 1 << 62):
         raise ReleaseError(f"n must be a whole number of rows, or None where it is private; got {n!r}")
 
@@ -340,7 +340,7 @@ def check_fixed_total(name: str, table: Integers, law: NoiseLaw, n: int | None) 
 
 
 def probabilities_given(value: Any, call: str, error: type[Exception]) -> Probabilities:
-    """Probabilities, or their release, as Probabilities; anything else is refused with what to give instead."""
+    """Probabilities, or their release, as Probabilities; a refusal of other values says which value to give."""
     found, _ = released_value(value)
     if isinstance(found, Probabilities):
         return found
@@ -348,10 +348,10 @@ def probabilities_given(value: Any, call: str, error: type[Exception]) -> Probab
 
 
 def own_methods(value: Any) -> str:
-    """What a model of dpgraph's that is no network answers by itself, in words; nothing for anything else."""
+    """The prediction methods of a model of dpgraph without a network, in words; empty for other values."""
     if not type(value).__module__.startswith("dpgraph."):
         return ""
-    has = [name for name in OWN if callable(getattr(value, name, None))]
+    has = [name for name in PREDICTION_METHODS if callable(getattr(value, name, None))]
     return " or ".join(filter(None, [", ".join(has[:-1]), has[-1]])) if has else ""
 
 
