@@ -216,9 +216,7 @@ def _value(text: str) -> float | bool:
 @click.option("--sets", default=",".join(TABLES), help="Which tables.")
 @click.option("--splits", default=20)
 @click.option("--epsilons", default="0.01,0.1,1,10")
-@click.option(
-    "--prior", default="", help="Settings of the prior besides typical, such as explained=.5 or g_prior=False,own=3."
-)
+@click.option("--prior", default="", help="Settings of the prior besides typical, such as explained=.5.")
 def main(sets: str, splits: int, epsilons: str, prior: str) -> None:
     """Prints one table of figures for each data set."""
     warnings.simplefilter("ignore", dg.errors.ConvergenceWarning)

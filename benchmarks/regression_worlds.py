@@ -89,19 +89,17 @@ def weights_in_units(design: dg.LinearDesign, weights: np.ndarray) -> np.ndarray
     return dg.results.RegressionDraws(design, weights[None], np.ones(1), "least squares").in_units[0]
 
 
-def from_prior(
-    design: dg.LinearDesign, prior: dg.RegressionPrior, rng: np.random.Generator
-) -> dg.results.RegressionDraws:
-    """Draws where there is no release, of columns that average 0."""
-    count, columns = 4000, design.columns[:-1]
-    gammas = lambda degrees: np.ones(count) if np.isinf(degrees) else rng.chisquare(degrees, count) / degrees  # noqa: E731
+def from_prior(x: np.ndarray, design: dg.LinearDesign, rng: np.random.Generator) -> dg.results.RegressionDraws:
+    """Draws of the default prior where there is no release, given the columns of the rows."""
+    count, prior, columns = 4000, dg.RegressionPrior(), x.shape[1]
     variance = prior.rate / rng.standard_gamma(prior.shape, count)
-    common, own = (gammas(prior.degrees) for _ in range(2)), {name: gammas(prior.own) for name in design.features}
-    first, others = common
-    precision = np.stack([own[c.variable] * others if c.kind != "intercept" else first for c in columns], axis=1)
-    root = np.linalg.cholesky(np.linalg.inv(prior.structure(design)))
-    weights = prior.scale(design) * (rng.standard_normal((count, len(columns))) @ root.T)
-    return dg.results.RegressionDraws(design, np.sqrt(variance[:, None] / precision) * weights, variance, "prior")
+    first, others = rng.chisquare(prior.degrees, (2, count, 1)) / prior.degrees
+    precision = np.concatenate([first, np.broadcast_to(others, (count, columns - 1))], axis=1)
+    root = np.linalg.cholesky(np.linalg.pinv(np.cov(x[:, 1:].T, ddof=0)) + 1e-9 * np.eye(columns - 1))
+    weights = prior.scale(design) * np.sqrt(variance[:, None] / precision) * rng.standard_normal((count, columns))
+    weights[:, 1:] = weights[:, 1:] @ root.T
+    weights[:, 0] -= weights[:, 1:] @ x[:, 1:].mean(axis=0)
+    return dg.results.RegressionDraws(design, weights, variance, "prior")
 
 
 def figures(made: World, epsilon: str, priors: dict[str, dg.RegressionPrior], seed: int) -> list[dict[str, Any]]:
@@ -130,7 +128,7 @@ def figures(made: World, epsilon: str, priors: dict[str, dg.RegressionPrior], se
     found.append({"prior": "mean alone", "excess error": error(alone) - error(least_squares)})
     excess = error(np.zeros(len(least_squares))) - error(least_squares)
     low, high = np.quantile(
-        from_prior(design, dg.RegressionPrior(explained=1, g_prior=False, own=3), np.random.default_rng(seed)).in_units,
+        from_prior(x, design, np.random.default_rng(seed)).in_units,
         [0.05, 0.95],
         axis=0,
     )
@@ -146,8 +144,6 @@ def parsed(priors: str) -> dict[str, dg.RegressionPrior]:
 
 def _number(text: str) -> Any:
     """A setting; several numbers stand between slashes."""
-    if text in ("True", "False"):
-        return text == "True"
     return tuple(map(float, text.split("/"))) if "/" in text else float(text)
 
 
@@ -155,7 +151,7 @@ def _number(text: str) -> Any:
 @click.option("--worlds", default=40)
 @click.option("--first", default=0, help="The first world's seed.")
 @click.option("--epsilons", default="0.01,0.1,1,10")
-@click.option("--priors", default="explained=.5;explained=1;g_prior=False,own=3,explained=1")
+@click.option("--priors", default="explained=.5;explained=1")
 @click.option("--pairs", default=0.5, help="The chance of a nearly collinear pair of features.")
 @click.option("--columns", default=14, help="Worlds with more columns are passed over; time grows with their cube.")
 @click.option("--rows", default="", help="A CSV file to which every figure goes as it is known.")

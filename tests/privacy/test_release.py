@@ -200,7 +200,6 @@ GIVEN_A_GENERATOR = (
     "queries/buckets",
     "regression/chain",
     "regression/posterior",
-    "regression/start",
     "simplex",
 )
 

@@ -36,7 +36,6 @@ class Problem(NamedTuple):
             mean squares of numbers, and of 1 minus these.
         order: The columns, those that are no numbers first.
         others: How many these are.
-        g_prior: True if slopes have the inverse of the columns' covariance in their prior.
         intercept: True if the first column is one.
         laplace: True if the noise is Laplace, False if it is normal.
     """
@@ -52,7 +51,6 @@ class Problem(NamedTuple):
     numbers: Reals
     order: Integers
     others: int
-    g_prior: bool
     intercept: bool
     laplace: bool
 
@@ -64,7 +62,7 @@ class Given(NamedTuple):
         observed: Shape (chains, released sums).
         middle: Shape (chains, d).
         root: Shape (chains, d, d).
-        slopes: The precision of the weights without that of the average prediction, shape (chains, d, d).
+        slopes: The factors of the columns' covariance in the precision of the weights, shape (chains, d, d).
         first: The precision of the average prediction, shape (chains,).
         rate: Shape (chains,).
     """
@@ -181,9 +179,7 @@ def density(problem: Problem, given: Given, c: int, x: Reals, slope: Reals, work
     first = given.first[c] if intercept else 0.0
     for i in range(d):
         for j in range(d):
-            before[i, j] = given.slopes[c, i, j]
-            if problem.g_prior:
-                before[i, j] *= gram[i, j] / share - average[i] * average[j]
+            before[i, j] = given.slopes[c, i, j] * (gram[i, j] / share - average[i] * average[j])
             before[i, j] += first * average[i] * average[j]
             whole[i, j] = gram[i, j] * size + before[i, j]
         apart[i] = fitted[i] - problem.mean[i]
@@ -233,18 +229,14 @@ def density(problem: Problem, given: Given, c: int, x: Reals, slope: Reals, work
     inner = 0.0
     for i in range(d):
         inner += moved[i] * average[i]
-    by_share = 0.0
-    if problem.g_prior:
-        value += (log_gram - d * math.log(share)) / 2
-        by_share -= d / 2 / share
+    value += (log_gram - d * math.log(share)) / 2
+    by_share = -d / 2 / share
     for i in range(d):
         for j in range(d):
-            by = (a + 0.5) * inverse[i, j] - size / 2 * covariance[i, j] - ratio * pulled[i] * pulled[j]
-            by += each[i] * fitted[j] + on_square * fitted[i] * fitted[j]
-            if problem.g_prior:
-                through = -given.slopes[c, i, j] * (covariance[i, j] / 2 + ratio / size * moved[i] * moved[j]) / share
-                by += through + inverse[i, j] / 2
-                by_share -= through * gram[i, j] / share
+            through = -given.slopes[c, i, j] * (covariance[i, j] / 2 + ratio / size * moved[i] * moved[j]) / share
+            by = (a + 1.0) * inverse[i, j] - size / 2 * covariance[i, j] - ratio * pulled[i] * pulled[j]
+            by += each[i] * fitted[j] + on_square * fitted[i] * fitted[j] + through
+            by_share -= through * gram[i, j] / share
             slope[problem.source[i, j]] += problem.factor[i, j] * by
     if intercept:
         for i in range(d):
@@ -252,10 +244,9 @@ def density(problem: Problem, given: Given, c: int, x: Reals, slope: Reals, work
             for j in range(d):
                 left += covariance[i, j] * average[j]
             by = -first * (left + 2 * ratio / size * inner * moved[i])
-            if problem.g_prior:
-                for j in range(d):
-                    through = covariance[i, j] + 2 * ratio / size * moved[i] * moved[j]
-                    by += given.slopes[c, i, j] * through * average[j]
+            for j in range(d):
+                through = covariance[i, j] + 2 * ratio / size * moved[i] * moved[j]
+                by += given.slopes[c, i, j] * through * average[j]
             by_share -= by * average[i] / share
             # the intercept's weight is what is left of the average prediction
             if i > 0:

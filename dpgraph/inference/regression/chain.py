@@ -1,5 +1,7 @@
 """Hamiltonian Monte Carlo for the sums of products of a regression, all chains at once.
 
+Chains start at possible sums near the released ones, spread wider than their posterior.
+
 The density with weights and variance integrated out is smooth at the scale of the noise, so one trajectory moves every
 sum; weights, variance and the hyperparameters of their prior are then drawn from their exact conditional laws.
 """
@@ -14,8 +16,19 @@ from typing import Any
 import numpy as np
 
 from dpgraph.inference.regression._kernels import Given, Metric, Problem, compiled
-from dpgraph.inference.regression.density import Layout, Noise, Point, WeightPrior, conjugate_update, matrix_vector
+from dpgraph.inference.regression.density import (
+    Layout,
+    Noise,
+    Point,
+    WeightPrior,
+    conjugate_update,
+    matrix_vector,
+    sums_are_possible,
+    sums_layout,
+)
 from dpgraph.inference.regression.prior import RegressionPrior
+from dpgraph.structure.design import Bounded, LinearDesign
+from dpgraph.structure.moments import NoisyMoments
 from dpgraph.structure.tables import Reals
 
 #: How far a trajectory goes, in deviations, and the least and most steps that it takes.
@@ -25,7 +38,11 @@ ACCEPTED, FIRST_STEP = 0.65, 0.1
 #: A kind of trajectory with steps shorter than this part of another's is left off, after so many eighths of burn-in.
 SHORTER, DECIDED = 1 / 3, 3
 #: Pseudo-points per coordinate in covariance shrinkage.
-SHRINKING = 0.5
+PSEUDO_POINTS = 0.5
+#: How far towards uniform, unrelated features impossible sums are moved, in tries.
+SHRINKING = (0.0, *(0.01 * 1.3**k for k in range(18)), 1.0)
+#: The share of the target's square that residuals begin with at least.
+LEAST_RESIDUAL = 0.2
 
 
 @dataclass(frozen=True)
@@ -41,8 +58,6 @@ class Model:
         middle: A rough estimate of the centred weights, shape (d,); of other problems in each chain, (chains, d).
         root: Coordinates of the centred weights: these are ``middle`` and the root of the residuals' share times
             ``root @ u``, so that weights and residuals may shrink together.
-        structure: Of the precision of the weights, shape (d, d).
-        alike: 1 where a column is of a feature, else 0, shape (d, features); the intercept is of none.
 
     Centred weights are the least-squares weights with the average prediction in the intercept's place: where noise
     drowns the columns' averages, but not the target's, the intercept alone would have to follow every one of them.
@@ -55,8 +70,6 @@ class Model:
     scale: Reals
     middle: Reals
     root: Reals
-    structure: Reals
-    alike: Reals
 
     def point(self, flat: Reals) -> Point:
         """Coordinates from vectors, shape (chains, coordinates)."""
@@ -91,8 +104,8 @@ class Model:
         return Problem(
             layout.source, layout.factor, layout.fixed, layout.squares, features, layout.target, noise.scale,
             self.centre, np.array([*numbers, *self.prior.exponents(layout.d)]),
-            np.argsort(layout.is_number, kind="stable"), int((~layout.is_number).sum()), self.prior.g_prior,
-            layout.intercept, noise.laplace,
+            np.argsort(layout.is_number, kind="stable"), int((~layout.is_number).sum()), layout.intercept,
+            noise.laplace,
         )  # fmt: skip
 
     def given(self, prior: WeightPrior) -> Given:
@@ -100,22 +113,111 @@ class Model:
         chains, d = prior.mean.shape
         observed = np.broadcast_to(self.noise.observed, (chains, len(self.noise.scale)))
         coordinates = np.broadcast_to(self.middle, (chains, d)), np.broadcast_to(self.root, (chains, d, d))
-        weights = prior.of_weights(self.layout.intercept), prior.precision[:, 0], prior.rate
+        weights = prior.of_slopes(self.layout.intercept), prior.precision[:, 0], prior.rate
         return Given(*(np.array(one, order="C") for one in (observed, *coordinates, *weights)))
+
+
+def as_model(noisy: NoisyMoments, prior: RegressionPrior, design: LinearDesign) -> Model:
+    """The model of a release, in coordinates of order 1."""
+    size = _size(noisy)
+    layout = sums_layout(design, None if noisy.n is None else max(1.0, float(noisy.n)), size)
+    noise = Noise(noisy.values / size, noisy.scales / size, not noisy.law.gaussian)
+    centre, (middle, root) = prior.centre(design), _rough(layout, noise, prior, design)
+    return Model(layout, noise, prior, centre, prior.scale(design), middle, root)
+
+
+def starting_points(model: Model, design: LinearDesign, chains: int, rng: np.random.Generator) -> Reals:
+    """A starting point for each chain, shape (chains, coordinates)."""
+    layout, noise = model.layout, model.noise
+    scale = np.minimum(noise.scale[layout.features], 0.3)
+    sums = noise.observed[..., layout.features] + scale * rng.laplace(size=(chains, layout.entries))
+    share = np.full((chains, 1), 1.0 if layout.n is None else layout.n / layout.size)
+    if layout.n is None:
+        near = noise.observed[..., -1:] + min(noise.scale[-1], 0.3) * rng.laplace(size=(chains, 1))
+        share = np.clip(near, 0.3, 3.0)
+    sums = possible_sums(sums / share, layout, design) * share
+    sums = np.hstack([sums, share]) if layout.n is None else sums
+    gram = layout.matrix(sums)
+    square = _square(layout, noise)
+    u = rng.standard_normal((chains, layout.d))
+    fitted = model.uncentred(sums, model.middle + np.sqrt(square)[..., None] * matrix_vector(model.root, u))
+    explained = (fitted * matrix_vector(gram, fitted)).sum(axis=1)
+    residual = np.maximum(noise.observed[..., layout.target[-1]] - explained, LEAST_RESIDUAL * square)
+    log_residual = np.log(residual) + 0.2 * rng.standard_normal(chains)
+    return model.flat(Point(sums, fitted, log_residual))
+
+
+def possible_sums(sums: Reals, layout: Layout, design: LinearDesign) -> Reals:
+    """Sums over n, moved towards unrelated features as little as makes them possible; shape (chains, sums)."""
+    centre = unrelated_averages(layout, design)
+    made, open_ = np.clip(sums, -1.0, 1.0), np.ones(len(sums), bool)
+    shares = np.ones((len(sums), 1)) if layout.n is None else np.full((len(sums), 1), layout.n / layout.size)
+    clipped = made.copy()
+    for weight in SHRINKING:
+        moved = (1 - weight) * clipped + weight * centre
+        # further than needed where it is needed: at the very edge the density has no scale
+        inner = moved + weight / 2 * (centre - moved)
+        whole = np.hstack([moved * shares, shares]) if layout.n is None else moved * shares
+        fits = sums_are_possible(whole, layout) & open_
+        made[fits], open_ = inner[fits], open_ & ~fits
+    return made
+
+
+def unrelated_averages(layout: Layout, design: LinearDesign) -> Reals:
+    """The averages of products of independent features, numbers uniform in their bounds and levels alike."""
+    columns = design.columns[:-1]
+    averages, squares = [], []
+    for column in columns:
+        feature = design.features.get(column.variable)
+        chance = 1 / feature.size if column.kind == "level" and not isinstance(feature, Bounded | None) else 0.0
+        averages.append(1.0 if column.kind == "intercept" else chance)
+        squares.append({"number": 1 / 3, "level": chance}.get(column.kind, 1.0))
+    pairs = (design.pairs[k] for k in layout.features)
+    return np.array([squares[i] if i == j else averages[i] * averages[j] for i, j in pairs])
+
+
+def _size(noisy: NoisyMoments) -> float:
+    """The rows, or where they are private a number that cannot be far below them."""
+    if noisy.n is not None:
+        return max(1.0, float(noisy.n))
+    return float(max(noisy.values[-1], noisy.scales[-1], len(noisy.description.names)))
+
+
+def _square(layout: Layout, noise: Noise) -> Reals:
+    """A plausible y'y / n."""
+    return np.clip(noise.observed[..., layout.target[-1]], 0.02, 0.5)
+
+
+def _rough(layout: Layout, noise: Noise, prior: RegressionPrior, design: LinearDesign) -> tuple[Reals, Reals]:
+    """A rough estimate of the centred weights, and a root of its covariance over the residuals' share."""
+    share = 1.0 if layout.n is None else layout.n / layout.size
+    sums = possible_sums(noise.observed[..., layout.features][None] / share, layout, design) * share
+    gram = layout.matrix(np.hstack([sums, [[share]]]) if layout.n is None else sums)[0]
+    square, centre = _square(layout, noise), prior.centre(design)
+    scale = prior.scale(design) ** -2.0 / square
+    before = np.diag(scale)
+    if design.intercept:
+        before[0, 0] = 0.0
+        before += scale[0] * np.outer(gram[0], gram[0]) / share**2
+    known = 1 / (4 * noise.scale[layout.target[:-1]] ** 2)
+    covariance = np.linalg.inv(gram @ (known[:, None] * gram) + before)
+    right = noise.observed[..., layout.target[:-1]] - gram @ centre
+    middle = centre + covariance @ gram @ (known * right)
+    if design.intercept:
+        to_centred = np.eye(layout.d)
+        to_centred[0] = gram[0] / share
+        middle, covariance = to_centred @ middle, to_centred @ covariance @ to_centred.T
+    return middle, np.linalg.cholesky((covariance + covariance.T) / 2) / np.sqrt(square)
 
 
 @dataclass(frozen=True)
 class State:
-    """The current state of every chain: coordinates, weights, variance, and the normal-inverse-gamma prior.
-
-    ``own`` is the factor of each feature's own scale in the precision of its weights, shape (chains, d).
-    """
+    """The current state of every chain: coordinates, weights, variance, and the normal-inverse-gamma prior."""
 
     flat: Reals
     weights: Reals
     variance: Reals
     prior: WeightPrior
-    own: Reals
 
 
 @dataclass(frozen=True)
@@ -163,7 +265,7 @@ def _spread(points: Reals, metric: Metric) -> Metric:
     least = 1e-6 * np.append(metric.scale**2, (metric.root**2).sum(axis=1))
     variance = np.maximum((apart**2).mean(axis=0), least)
     others = apart[:, sums:]
-    made = others.T @ others / (len(others) + SHRINKING * apart.shape[1])
+    made = others.T @ others / (len(others) + PSEUDO_POINTS * apart.shape[1])
     made[np.diag_indices(len(made))] = variance[sums:]
     root: Any = np.linalg.cholesky(made)
     return Metric(np.sqrt(variance[:sums]), root)
@@ -225,7 +327,7 @@ def settled_chains(model: Model, start: Reals, burn_in: int, rng: np.random.Gene
     """
     chains = len(start)
     zero = np.zeros((chains, model.layout.d))
-    state = _refreshed(model, State(start, zero, np.ones(chains), _first_prior(model, chains), zero + 1), rng)
+    state = _refreshed(model, State(start, zero, np.ones(chains), _first_prior(model, chains)), rng)
     tunings = _first_tunings(model, chains)
     for i in range(burn_in):
         state, moved = _iteration(model, state, tunings, rng)
@@ -303,7 +405,7 @@ def _first_prior(model: Model, chains: int) -> WeightPrior:
     """The prior with hyperparameters where they start."""
     shape, rate = model.prior.inverse_gamma
     tiled = np.tile(np.stack([model.centre, model.scale**-2.0]), (chains, 1, 1))
-    return WeightPrior(tiled[:, 0], tiled[:, 1], shape, np.full(chains, rate), model.structure, model.prior.g_prior)
+    return WeightPrior(tiled[:, 0], tiled[:, 1], shape, np.full(chains, rate))
 
 
 def _refreshed(model: Model, state: State, rng: np.random.Generator) -> State:
@@ -317,44 +419,33 @@ def _refreshed(model: Model, state: State, rng: np.random.Generator) -> State:
     root: Any = np.linalg.cholesky(after.covariance)
     z = rng.standard_normal(point.fitted.shape)
     weights = after.mean + np.sqrt(variance)[:, None] * matrix_vector(root, z)
-    prior, own = _hyperparameters(model, weights, variance, gram / rows[:, None, None], state.own, rng)
-    return State(state.flat, weights, variance, prior, own)
+    prior = _hyperparameters(model, weights, variance, gram / rows[:, None, None], rng)
+    return State(state.flat, weights, variance, prior)
 
 
 def _hyperparameters(
-    model: Model, weights: Reals, variance: Reals, products: Reals, own: Reals, rng: np.random.Generator
-) -> tuple[WeightPrior, Reals]:
-    """The scales of the intercept, of all other weights and of each feature, and of a half-Cauchy deviation."""
-    base, degrees = _first_prior(model, len(weights)), model.prior.own
-    misfit, first = _misfit(model, weights, variance, products, own), int(model.layout.intercept)
-    common, rate, scale = np.ones_like(base.precision), base.rate, model.prior.half_cauchy
+    model: Model, weights: Reals, variance: Reals, products: Reals, rng: np.random.Generator
+) -> WeightPrior:
+    """The scales of the intercept and of all other weights, and of a half-Cauchy deviation."""
+    base, apart, first = _first_prior(model, len(weights)), weights - model.centre, int(model.layout.intercept)
+    rate, scale = base.rate, model.prior.half_cauchy
+    average = products[:, :, 0]
+    covariance = products
+    if first:
+        apart[:, 0] = (apart * average).sum(axis=1)
+        covariance = products - average[:, :, None] * average[:, None, :]
+    scaled = apart / model.scale / np.sqrt(variance)[:, None]
+    misfit = scaled * matrix_vector(covariance, scaled)
+    if first:
+        misfit[:, 0] = scaled[:, 0] ** 2
+    common = np.ones_like(base.precision)
     for together in (slice(0, first), slice(first, None)):
         part = misfit[:, together]
-        drawn = _precision(model.prior.degrees, float(part.shape[1]), part.sum(axis=1), rng)
-        common[:, together] = drawn[:, None]
-    if np.isfinite(degrees):
-        each = _precision(degrees, model.alike.sum(axis=0), (common * misfit / own) @ model.alike, rng)
-        own = np.where(model.alike.any(axis=1), each @ model.alike.T, 1.0)
+        common[:, together] = _precision(model.prior.degrees, part.shape[1], part.sum(axis=1), rng)[:, None]
     if scale is not None:
         # s2 given c is inverse gamma (1/2, c), c ~ Gamma(1/2, rate scale^-2 ...): then s is half-Cauchy
         rate = rng.standard_gamma(1.0, variance.shape) / (1 / variance + 1 / scale**2)
-    return replace(base, precision=base.precision * common * own, rate=rate), own
-
-
-def _misfit(model: Model, weights: Reals, variance: Reals, products: Reals, own: Reals) -> Reals:
-    """The part of each weight in the prior's quadratic form where common scales are 1, shape (chains, d)."""
-    apart, intercept = weights - model.centre, model.layout.intercept
-    average = products[:, :, 0]
-    if intercept:
-        apart[:, 0] = (apart * average).sum(axis=1)
-    scaled = np.sqrt(own) * apart / model.scale / np.sqrt(variance)[:, None]
-    if not model.prior.g_prior:
-        return scaled * (scaled @ model.structure)
-    covariance = products - (average[:, :, None] * average[:, None, :] if intercept else 0.0)
-    made = scaled * matrix_vector(covariance, scaled)
-    if intercept:
-        made[:, 0] = scaled[:, 0] ** 2
-    return made
+    return replace(base, precision=base.precision * common, rate=rate)
 
 
 def _precision(degrees: float, many: Any, misfit: Reals, rng: np.random.Generator) -> Reals:

@@ -103,36 +103,30 @@ def sums_layout(design: LinearDesign, n: float | None, size: float) -> Layout:
 class WeightPrior:
     """Normal-inverse-gamma priors, one a chain: w ~ N(mean, s2 / precision), 1/s2 ~ Gamma(shape, rate).
 
-    Precisions are a matrix: the entries of ``structure``, the identity if None, times the roots of those of its row and
-    column; of a g-prior the columns' covariance is in the place of ``structure`` (proofs.md P99). The first precision
-    of a design with an intercept is that of the average prediction, not of the weight alone: the prediction where
-    other columns are 0 may be far from any row. Shapes: mean and precision (chains, d), rate (chains,).
+    The precision matrix of the slopes is the columns' covariance times the roots of its row's and its column's
+    precision (proofs.md P99). The first precision of a design with an intercept is that of the average prediction, not
+    of the weight alone: the prediction where other columns are 0 may be far from any row. Shapes: mean and precision
+    (chains, d), rate (chains,).
     """
 
     mean: Reals
     precision: Reals
     shape: float
     rate: Reals
-    structure: Reals | None = None
-    g_prior: bool = False
 
     def matrix(self, mean_products: Reals, intercept: bool) -> Reals:
         """The precision matrices, given the averages of the columns' products, shape (chains, d, d)."""
-        made = self.of_weights(intercept)
+        slopes = self.of_slopes(intercept)
+        if not intercept:
+            return slopes * mean_products
         average = mean_products[:, :, 0]
         products = average[:, :, None] * average[:, None, :]
-        if self.g_prior:
-            made = made * (mean_products - (products if intercept else 0.0))
-        return made + self.precision[:, 0, None, None] * products if intercept else made
+        return slopes * (mean_products - products) + self.precision[:, 0, None, None] * products
 
-    def of_weights(self, intercept: bool) -> Reals:
-        """The precision matrices without that of the average prediction, shape (chains, d, d).
-
-        Of a g-prior the factors of the columns' covariance, entry by entry.
-        """
+    def of_slopes(self, intercept: bool) -> Reals:
+        """The factors of the columns' covariance in the precision matrices, shape (chains, d, d)."""
         root = np.sqrt(self.precision)
-        structure = np.eye(root.shape[1]) if self.structure is None else self.structure
-        made = root[:, :, None] * (1.0 if self.g_prior else structure) * root[:, None, :]
+        made = root[:, :, None] * root[:, None, :]
         if intercept:
             made[:, 0, 0] = 0.0
         return made

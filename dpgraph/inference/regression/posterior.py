@@ -15,11 +15,19 @@ from dpgraph.inference.chains import effective_size, r_hat
 from dpgraph.inference.draws import mixed
 from dpgraph.inference.methods import Automatic, Hamiltonian, PlugIn, chosen_method
 from dpgraph.inference.progress import progress_bar
-from dpgraph.inference.regression.chain import Kept, Model, sampled, settled_chains
+from dpgraph.inference.regression.chain import (
+    SHRINKING,
+    Kept,
+    Model,
+    as_model,
+    sampled,
+    settled_chains,
+    starting_points,
+    unrelated_averages,
+)
 from dpgraph.inference.regression.density import WeightPrior, conjugate_update, matrix_vector, sums_layout
 from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.inference.regression.prior import RegressionPrior
-from dpgraph.inference.regression.start import SHRINKING, as_model, starting_points, unrelated_averages
 from dpgraph.privacy.records import InferenceError
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.frozen import FrozenMap
@@ -151,8 +159,7 @@ def plug_in_draws(
     fitted: Any = np.linalg.solve(matrix[:d, :d], matrix[:d, d])[None]
     residual = np.maximum(matrix[d, d] - matrix[:d, d] @ fitted[0], 0.0)
     shape, rate = prior.inverse_gamma
-    precision, structure = prior.scale(design)[None] ** -2.0, prior.structure(design)
-    before = WeightPrior(prior.centre(design)[None], precision, shape, np.array([rate]), structure, prior.g_prior)
+    before = WeightPrior(prior.centre(design)[None], prior.scale(design)[None] ** -2.0, shape, np.array([rate]))
     after = conjugate_update(gram, fitted, np.array([residual]), np.array([n]), before, design.intercept)
     variance = after.rate[0] / rng.standard_gamma(after.shape[0], draws)
     root = np.linalg.cholesky(after.covariance[0])

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpgraph.inference.arguments import check_above_zero
 from dpgraph.privacy.records import InferenceError
-from dpgraph.structure.design import Bounded, Column, LinearDesign
+from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.tables import Reals
 
 
@@ -28,13 +28,12 @@ class RegressionPrior:
 
     Args:
         intercept: The scale of the average prediction, in deviations s, about ``typical``.
-        explained: The variance that all features together explain, as a multiple of s2, if weights were normal; without
-            ``g_prior``, if numbers also were uniform within their bounds and levels equally frequent.
+        explained: The variance that all features together explain, as a multiple of s2, if weights were normal.
+            Slopes given s are normal with the inverse of the columns' covariance, times ``explained`` over the number
+            of columns (Zellner 1986).
         degrees: The intercept, and all other weights together, are (multivariate) Student-t with these degrees of
             freedom given s; infinity makes them normal. Light tails trust the prior, heavy ones the release where the
             two disagree.
-        own: Without ``g_prior`` the weights of each feature may have a scale of their own as well, which makes them
-            Student-t with these degrees of freedom given the common scale; infinity for none.
         shape: Of 1/s2.
         rate: Of 1/s2.
         half_cauchy: A scale; s is then half-Cauchy with it, and shape and rate do not count.
@@ -42,9 +41,6 @@ class RegressionPrior:
         features: Three numbers (a, b, c) for S = X'X / n: the mean square of a scaled number is Beta(b, c), 1 where all
             rows lie on its bounds, and independent of it correlations C have density |C|^a. Uniform numbers have 1/3.
             With more than 6 a columns a sixth of them counts in place of a, as chains mix slowly in near singular C.
-        g_prior: Slopes given s are normal with the inverse of the columns' covariance, times ``explained`` over the
-            number of columns (Zellner 1986); False makes them independent, but for the levels of a feature, which are
-            alike about their average. Independent ones are smaller in directions in which columns hardly vary.
 
     Raises:
         InferenceError: If a number is out of range.
@@ -56,24 +52,17 @@ class RegressionPrior:
     intercept: float = 0.3
     explained: float = 0.5
     degrees: float = 5.0
-    own: float = math.inf
     shape: float = 2.0
     rate: float = 0.2
     half_cauchy: float | None = None
     typical: float | None = None
     features: tuple[float, float, float] = (2.0, 1.5, 4.0)
-    g_prior: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("intercept", "explained", "shape", "rate", "half_cauchy", "degrees", "own"):
+        for name in ("intercept", "explained", "shape", "rate", "half_cauchy", "degrees"):
             value = getattr(self, name)
-            if value is None and name == "half_cauchy":
-                continue
-            check_above_zero(f"{name} of the prior", value, infinite=name in ("degrees", "own"))
-        if not isinstance(self.g_prior, bool):
-            raise InferenceError(f"g_prior of the prior must be True or False; got {self.g_prior!r}")
-        if self.g_prior and math.isfinite(self.own):
-            raise InferenceError("own scales of features need g_prior=False: a g-prior has one scale for all slopes")
+            if value is not None or name != "half_cauchy":
+                check_above_zero(f"{name} of the prior", value, infinite=name == "degrees")
         if self.typical is not None and not _finite(self.typical):
             raise InferenceError(f"typical of the prior must be finite; got {self.typical!r}")
         three = self.features
@@ -99,34 +88,12 @@ class RegressionPrior:
         return mean
 
     def scale(self, design: LinearDesign) -> Reals:
-        """The deviation over s of each weight, and of each level's effect about their average, shape (columns - 1,).
-
-        Of levels it is that of the effects before the first is subtracted; ``deviation`` is that of the weights.
-        """
-        each = _spreads(design)
-        others = max(1, len(each) - design.intercept)
-        scale = np.sqrt(self.explained / others / (np.ones(len(each)) if self.g_prior else each))
+        """The deviation over s of each weight were columns unrelated and of variance 1, shape (columns - 1,)."""
+        columns = len(design.columns) - 1
+        scale = np.full(columns, math.sqrt(self.explained / max(1, columns - design.intercept)))
         if design.intercept:
             scale[0] = self.intercept
         return scale
-
-    def structure(self, design: LinearDesign) -> Reals:
-        """The precision of the weights in units of ``scale``, shape (columns - 1, columns - 1).
-
-        The identity, but for a feature with K levels I - 1/K: the precision of differences from the first level of K
-        effects that are independent and alike. Whichever level is the first, the prior says the same.
-        """
-        columns = design.columns[:-1]
-        names = np.array([column.variable if column.kind == "level" else None for column in columns], object)
-        shares = np.array([level_share(design, column) for column in columns])
-        alike = (names[:, None] == names) & (shares > 0)
-        made = np.eye(len(columns)) - alike * shares
-        root = np.sqrt(_spreads(design)) if self.g_prior else np.ones(len(columns))
-        return made * np.outer(root, root)
-
-    def deviation(self, design: LinearDesign) -> Reals:
-        """The prior deviation over s of the weights if their common scales are 1, shape (columns - 1,)."""
-        return self.scale(design) * np.sqrt(np.linalg.inv(self.structure(design)).diagonal())
 
     def exponents(self, columns: int) -> tuple[float, float, float]:
         """Of |S|, of mean squares S_jj and of 1 - S_jj in the density of S = X'X / n, of so many columns (P81).
@@ -146,24 +113,6 @@ class RegressionPrior:
     def typical_variance(self) -> float:
         """A variance the prior finds likely."""
         return self.rate / (self.shape + 1) if self.half_cauchy is None else self.half_cauchy**2
-
-
-def _spreads(design: LinearDesign) -> Reals:
-    """The mean square of each column were numbers uniform and levels equally frequent, shape (columns - 1,)."""
-    spreads = {"number": 1 / 3, "sign": 1.0, "intercept": 1.0}
-    return np.array([spreads.get(column.kind, level_share(design, column)) for column in design.columns[:-1]])
-
-
-def columns_by_feature(design: LinearDesign) -> Reals:
-    """1 where a column is of a feature, else 0, shape (columns - 1, features); the intercept is of none."""
-    features = list(design.features)
-    return np.array([[float(column.variable == name) for name in features] for column in design.columns[:-1]])
-
-
-def level_share(design: LinearDesign, column: Column) -> float:
-    """The average of an indicator column if all levels were equally frequent; 0 for other columns."""
-    feature = design.features.get(column.variable)
-    return 0.0 if column.kind != "level" or feature is None or isinstance(feature, Bounded) else 1 / feature.size
 
 
 def _finite(value: object) -> bool:

@@ -87,13 +87,11 @@ def log_density(point, layout, prior, features, noise):
     by_prior = -after.covariance / 2 - outer(ratio / size, after.mean - prior.mean)
     by_average = _slope_by_averages(average, by_prior, prior)
     by_gram[:, :, 0] += by_average / share[:, None]
-    by_share = np.zeros_like(share)
-    if prior.g_prior:
-        # what the prior's precision is made of, and the root of its determinant
-        value += (np.linalg.slogdet(gram)[1] - layout.d * np.log(share)) / 2
-        apart = prior.of_weights(layout.intercept) * by_prior / share[:, None, None]
-        by_gram += apart + np.linalg.inv(gram) / 2
-        by_share = -((apart * gram).sum(axis=(1, 2)) + layout.d / 2) / share
+    # what the prior's precision is made of, and the root of its determinant
+    value += (np.linalg.slogdet(gram)[1] - layout.d * np.log(share)) / 2
+    apart = prior.of_slopes(layout.intercept) * by_prior / share[:, None, None]
+    by_gram += apart + np.linalg.inv(gram) / 2
+    by_share = -((apart * gram).sum(axis=(1, 2)) + layout.d / 2) / share
     by_sums = by_gram.reshape(len(n), -1) @ basis_of(layout).T
     by_sums[:, : layout.entries] += pull[:, layout.features]
     by_sums[:, layout.squares] += by_squares / share[:, None]
@@ -120,10 +118,7 @@ def _slope_by_averages(average, by_prior, prior):
     """The derivative by the columns' averages, through the prior's precision, by which it is ``by_prior``."""
     if average is None:
         return np.zeros(by_prior.shape[:2])
-    each = prior.precision[:, 0, None, None] * by_prior
-    if prior.g_prior:
-        each = each - prior.of_weights(True) * by_prior
-    return 2 * matrix_vector(each, average)
+    return 2 * matrix_vector((prior.precision[:, 0, None, None] - prior.of_slopes(True)) * by_prior, average)
 
 
 def _rows_term(n, log_residual, after, layout, a):

@@ -4,9 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpgraph.inference.regression.chain import sampled, settled_chains
-from dpgraph.inference.regression.prior import columns_by_feature
-from dpgraph.inference.regression.start import as_model, starting_points
+from dpgraph.inference.regression.chain import as_model, sampled, settled_chains, starting_points
 from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace
 from dpgraph.structure.design import RESOLUTION
 from dpgraph.structure.moments import NoisyMoments
@@ -46,22 +44,11 @@ def parameters(design, prior, x, rng):
         own, common = np.sqrt(prior.degrees / rng.chisquare(prior.degrees, 2))
         tails[:] = common
         tails[: int(design.intercept)] = own
-    if np.isfinite(prior.own):
-        for at in columns_by_feature(design).T:
-            tails[at == 1] *= np.sqrt(prior.own / rng.chisquare(prior.own))
     weights = np.sqrt(variance) * prior.scale(design) * tails * rng.standard_normal(x.shape[1])
-    if prior.g_prior:
-        first = int(design.intercept)
-        apart = x[:, first:] - first * x[:, first:].mean(axis=0)
-        root = np.linalg.cholesky(np.linalg.inv(apart.T @ apart / len(x)))
-        weights[first:] = root @ weights[first:]
-    alike = () if prior.g_prior else {column.variable for column in design.columns if column.kind == "level"}
-    for name in alike:
-        # the effects of all levels, alike and independent, and then what they differ by from the first
-        at = [i for i, column in enumerate(design.columns[:-1]) if column.variable == name]
-        first = at[0]
-        scale = np.sqrt(variance) * prior.scale(design)[first] * tails[first]
-        weights[at] -= scale * rng.standard_normal()
+    first = int(design.intercept)
+    apart = x[:, first:] - first * x[:, first:].mean(axis=0)
+    root = np.linalg.cholesky(np.linalg.inv(apart.T @ apart / len(x)))
+    weights[first:] = root @ weights[first:]
     if design.intercept:
         weights[0] -= weights[1:] @ x[:, 1:].mean(axis=0)
     return weights + prior.centre(design), variance

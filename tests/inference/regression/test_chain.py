@@ -5,15 +5,21 @@ import pytest
 from scipy import stats
 
 from dpgraph.inference.regression import chain
-from dpgraph.inference.regression.chain import _first_prior, _hyperparameters, sampled, settled_chains
+from dpgraph.inference.regression.chain import (
+    _first_prior,
+    _hyperparameters,
+    as_model,
+    sampled,
+    settled_chains,
+    starting_points,
+)
 from dpgraph.inference.regression.density import sums_are_possible
 from dpgraph.inference.regression.posterior import plug_in_draws
 from dpgraph.inference.regression.prior import RegressionPrior
-from dpgraph.inference.regression.start import as_model, starting_points
 from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.structure.design import RESOLUTION, LinearDesign
 from tests.inference.regression.plain_density import log_density, model_density
-from tests.inference.regression.problems import moments, parameters, ranks, simulated, solved
+from tests.inference.regression.problems import moments, ranks, simulated, solved
 
 TWO = {"a": (0, 1), "b": (0, 1)}
 MIXED = {"a": (0, 1), "s": ["x", "y"], "l": ["p", "q", "r"]}
@@ -54,10 +60,8 @@ def test_intervals_are_calibrated_and_plug_in_ones_are_not():
         (MIXED, 2000, 0.5, {}, {}),
         (TWO, 1000, 0.5, {}, {"gaussian": True}),
         (TWO, 1000, 0.5, {}, {"private": True}),
-        (MIXED, 2000, 0.5, {"g_prior": False, "own": 3.0}, {}),
-        (TWO, 1000, 0.5, {"g_prior": False, "own": 3.0}, {"gaussian": True}),
     ],
-    ids=["two numbers", "normal weights", "levels", "normal noise", "private n", "independent", "independent, normal"],
+    ids=["two numbers", "normal weights", "levels", "normal noise", "private n"],
 )
 def test_calibration_at_length(features, n, epsilon, settings, how):
     """SBC, 500 regressions: every KS distance within the critical value of one parameter at 1e-6, and plug-in beyond it
@@ -69,16 +73,15 @@ def test_calibration_at_length(features, n, epsilon, settings, how):
     assert (naive > critical).all()
 
 
-@pytest.mark.parametrize("g_prior", [True, False])
 @pytest.mark.parametrize("settings", [{"half_cauchy": 0.3}, {"degrees": 3.0}, {"half_cauchy": 0.2, "degrees": 5.0}])
-def test_hyperparameters_leave_the_prior_as_it_is(settings, g_prior):
+def test_hyperparameters_leave_the_prior_as_it_is(settings):
     """Draw variance and weights from the prior, hyperparameters given these, and both again given hyperparameters:
     their laws are what they were. 40 000 draws; at level 1e-6 KS sees a scale wrong by 10 %. Columns of the g-prior
     have mean squares .3 and .5 and average product .3: slopes times a root of that are white."""
     rng, count = np.random.default_rng(0), 40_000
     design, prior = (
         LinearDesign({"x": (-1, 1), "z": (-1, 1)}, "y", (-1, 1)),
-        RegressionPrior(g_prior=g_prior, **settings),
+        RegressionPrior(**settings),
     )
     model = as_model(moments(design, np.zeros(9), 1.0, 10), prior, design)
     half_cauchy = prior.half_cauchy
@@ -89,11 +92,9 @@ def test_hyperparameters_leave_the_prior_as_it_is(settings, g_prior):
     tails = np.sqrt(prior.degrees / rng.chisquare(prior.degrees, (count, 2)))[:, [0, 1, 1]]
     weights = np.sqrt(variance)[:, None] * model.scale * tails * rng.standard_normal((count, 3))
     products = np.array([[1.0, 0, 0], [0, 0.3, 0.3], [0, 0.3, 0.5]])
-    if g_prior:
-        weights = weights @ np.linalg.inv(np.linalg.cholesky(products))
+    weights = weights @ np.linalg.inv(np.linalg.cholesky(products))
     products = np.tile(products, (count, 1, 1))
-    found, own = _hyperparameters(model, weights, variance, products, np.ones((count, 3)), rng)
-    assert (own == 1).all()
+    found = _hyperparameters(model, weights, variance, products, rng)
     again = found.rate / rng.standard_gamma(found.shape, count)
     redrawn = np.sqrt(variance)[:, None] / np.sqrt(found.precision) * rng.standard_normal((count, 3))
     standard = redrawn / np.sqrt(variance)[:, None] / model.scale
@@ -109,38 +110,6 @@ def test_hyperparameters_leave_the_prior_as_it_is(settings, g_prior):
         assert stats.spearmanr(deviation, np.sqrt(variance)).statistic > 0.2
 
 
-@pytest.mark.proof
-@pytest.mark.parametrize("degrees", [5.0, np.inf])
-def test_own_scales_leave_the_prior_as_it_is(degrees):
-    """proofs.md P81. Scales, then weights given them, from the prior; four rounds of scales given weights and weights
-    given scales leave the laws of a number's weight, of the sum of two features' squares and of a level's two. Two
-    samples of 40 000; at level 1e-6 KS sees a scale wrong by 15 %, and one scale for all features."""
-    rng, count = np.random.default_rng(0), 40_000
-    design, prior = (
-        LinearDesign({"x": (-1, 1), "l": ["p", "q", "r"]}, "y", (-1, 1)),
-        RegressionPrior(own=3, degrees=degrees, g_prior=False),
-    )
-    model = as_model(moments(design, np.zeros(len(design.pairs)), 1.0, 10), prior, design)
-    assert model.alike.tolist() == [[0, 0], [1, 0], [0, 1], [0, 1]]
-    x = np.array([[1.0, 0, 0, 0]])
-    first = np.array([parameters(design, prior, x, rng) for _ in range(count)], object)
-    weights, variance = np.stack(first[:, 0]), first[:, 1].astype(float)
-    own, products = np.ones((count, 4)), np.tile(np.diag([1.0, 0, 0, 0]), (count, 1, 1))
-    before = weights / np.sqrt(variance)[:, None]
-    root = np.linalg.cholesky(np.linalg.inv(model.structure))
-    for _ in range(8):
-        found, own = _hyperparameters(model, weights, variance, products, own, rng)
-        weights = np.sqrt(variance)[:, None] * (rng.standard_normal((count, 4)) @ root.T) / np.sqrt(found.precision)
-    after = weights / np.sqrt(variance)[:, None]
-    shown = [lambda w: w[:, 1], lambda w: w[:, 1] ** 2 + w[:, 2] ** 2, lambda w: w[:, 2] ** 2 + w[:, 3] ** 2]
-    for one in shown:
-        assert stats.ks_2samp(one(before), one(after)).pvalue > 1e-6
-        assert stats.ks_2samp(one(before), one(1.15 * after)).pvalue < 1e-6
-    assert (own[:, 0] == 1).all()
-    assert (own[:, 2] == own[:, 3]).all()
-    assert np.abs(stats.spearmanr(own[:, 1], own[:, 2]).statistic) < 0.1
-
-
 def test_every_chain_moves_however_unlike_the_others():
     """Forty releases with normal noise whose residual variances are .03 to 4: with one step size for all, a seventh of
     the chains stay where they began."""
@@ -150,14 +119,13 @@ def test_every_chain_moves_however_unlike_the_others():
     assert np.isfinite(solved(design, prior, noisy, rng, draws=20, burn_in=100, thin=1)).all(), "it asserts that"
 
 
-@pytest.mark.parametrize("g_prior", [True, False])
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("private", [True, False])
-def test_a_chains_density_counts_its_coordinates_and_has_its_own_gradient(private, intercept, g_prior):
+def test_a_chains_density_counts_its_coordinates_and_has_its_own_gradient(private, intercept):
     """By finite differences: the log determinant of the Jacobian of (sums, least-squares weights, log residual)."""
     design, rng = LinearDesign(MIXED | {"b": (0, 1)}, "y", (0, 1), intercept=intercept), np.random.default_rng(4)
     noisy, _ = simulated(design, RegressionPrior(), 300, 3.0, rng, private=private)
-    model = as_model(noisy, RegressionPrior(g_prior=g_prior), design)
+    model = as_model(noisy, RegressionPrior(), design)
     flat = starting_points(model, design, 3, rng)
     prior, step = _first_prior(model, 3), 1e-6 * np.eye(flat.shape[1])
     value, slope = model_density(model, flat, prior)

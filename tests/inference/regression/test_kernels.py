@@ -7,10 +7,9 @@ import pytest
 from scipy import special
 
 from dpgraph.inference.regression import _kernels
-from dpgraph.inference.regression.chain import _first_metric, _first_prior
+from dpgraph.inference.regression.chain import _first_metric, _first_prior, as_model, starting_points
 from dpgraph.inference.regression.density import sums_are_possible
 from dpgraph.inference.regression.prior import RegressionPrior
-from dpgraph.inference.regression.start import as_model, starting_points
 from dpgraph.structure.design import LinearDesign
 from tests.inference.regression.plain_density import model_density
 from tests.inference.regression.problems import simulated
@@ -20,11 +19,11 @@ COMPILED = _kernels.compiled()
 MADE = {"plain": (_kernels.density, _kernels.trajectories), "compiled": COMPILED}
 
 
-def problem(*, intercept=True, private=False, gaussian=False, seed=4, g_prior=True):
+def problem(*, intercept=True, private=False, gaussian=False, seed=4):
     """A model, starting points of three chains, and their priors, each of its own."""
     design, rng = LinearDesign(FEATURES, "y", (0, 1), intercept=intercept), np.random.default_rng(seed)
     noisy, _ = simulated(design, RegressionPrior(), 300, 3.0, rng, private=private, gaussian=gaussian)
-    model = as_model(noisy, RegressionPrior(g_prior=g_prior), design)
+    model = as_model(noisy, RegressionPrior(), design)
     prior = _first_prior(model, 3)
     prior.precision[:] *= rng.uniform(0.3, 3.0, (3, 1))
     prior.rate[:] *= rng.uniform(0.3, 3.0, 3)
@@ -36,16 +35,13 @@ def work(model):
 
 
 @pytest.mark.parametrize("made", MADE)
-@pytest.mark.parametrize("g_prior", [False, True])
 @pytest.mark.parametrize("gaussian", [False, True])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("private", [False, True])
-def test_a_loops_density_and_slope_are_the_plain_ones(private, intercept, gaussian, g_prior, made):
+def test_a_loops_density_and_slope_are_the_plain_ones(private, intercept, gaussian, made):
     """At five times three random points, to 1e-9 of the value and of the steepest slope."""
     for seed in range(5):
-        model, flat, prior = problem(
-            intercept=intercept, private=private, gaussian=gaussian, seed=seed, g_prior=g_prior
-        )
+        model, flat, prior = problem(intercept=intercept, private=private, gaussian=gaussian, seed=seed)
         value, slope = model_density(model, flat, prior)
         given, found = model.given(prior), np.empty_like(flat)
         for c in range(3):
@@ -129,13 +125,12 @@ def model_columns(intercept):
     return ["1"] * intercept + ["a", "s", "l", "l", "b"]
 
 
-@pytest.mark.parametrize("g_prior", [False, True])
 @pytest.mark.parametrize("gaussian", [False, True])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("private", [False, True])
-def test_the_slope_by_factors_is_that_of_their_density(private, intercept, gaussian, g_prior):
+def test_the_slope_by_factors_is_that_of_their_density(private, intercept, gaussian):
     """The density of coordinates and the volume, by finite differences, to 1e-7 of the steepest slope."""
-    model, flat, prior = problem(private=private, intercept=intercept, gaussian=gaussian, g_prior=g_prior)
+    model, flat, prior = problem(private=private, intercept=intercept, gaussian=gaussian)
     given, factors = model.given(prior), COMPILED[2](model.problem, flat, False)
     other, room = np.empty(flat.shape[1]), work(model)
 
