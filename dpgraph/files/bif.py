@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import math
 import re
+import string
 import unicodedata
 from array import array
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,13 +35,30 @@ MAX_NUMBER = 64
 #: How far from 1 the probabilities of a variable's levels may sum: rounding of the text, not another law.
 TOLERANCE = 1e-6
 
-#: One token: a mark, a quoted name, a comment, or the text up to the next of these, with the blanks before it. No two
-#: alternatives begin alike and no repetition gives back, so that no character is read more than twice. (No group is
-#: repeated possessively: Python before 3.11.5 then reads on where the group does not match.)
-_TOKEN = re.compile(r'\s*+([{}()\[\];|]|"[^"\n]*+"|//[^\n]*+|/\*|(?:[^{}()\[\];|"/]++|/(?![/*]))+|"|\Z)')
-#: The rest of a row as nearly all are: three times as fast as by tokens, which read the same.
-_ROW = re.compile(r'([^{}()\[\];|"/]*+)\)([0-9eE.+\-,\s]*+);', re.ASCII)
-_MARKS = frozenset("{}()[];|")
+#: How each block is written.
+FORMS = {
+    "network": "network NAME { property TEXT; }",
+    "variable": "variable NAME { type discrete [ 2 ] { no, yes }; }",
+    "probability": "probability ( CHILD | PARENT ) { (LEVEL) 0.2, 0.8; }",
+}
+
+#: Marks and blanks of a quoted name are read as lone surrogates, which no file holds, and its begin as another.
+_QUOTED = "\udfff"
+_SHIELDS = {ord(mark): 0xDC00 + ord(mark) for mark in "{}()[];|," + string.whitespace}
+_SHOWN = {shield: mark for mark, shield in _SHIELDS.items()} | {ord(_QUOTED): None}
+
+# No repetition gives back what another could take, so that no character is read more than twice. (No group is repeated
+# possessively: Python before 3.11.5 then reads on where the group does not match.)
+_QUOTE_OR_COMMENT = re.compile(r'"([^"\n]*+)"|//[^\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*\*/|"|/\*')
+_PROPERTY = re.compile(r"(?<=[{;])\s*+property\b[^{};]*+(?:\{[^{};]*+\}[^{};]*+)*;")
+_TEXT = r"[^{}()\[\];|]*+"
+_BLOCK = re.compile(
+    rf"(?:(network|probability)\b([^{{}}]*+)\{{\s*+([^{{}}]*+)\}}|variable\b(?P<name>{_TEXT})"
+    rf"\{{\s*+type\s++discrete\s*+\[(?P<size>{_TEXT})\]\s*+\{{(?P<levels>{_TEXT})\}}\s*+;\s*+\}}"
+    r"|(?P<broken>network|variable|probability)\b)\s*+"
+)
+_HEADER = re.compile(rf"\s*+\(({_TEXT})(?:\|({_TEXT}))?\)\s*+")
+_ROW = re.compile(rf"(?:\(({_TEXT})\)|(table|default)\s)({_TEXT});\s*+")
 _DECIMALS = re.compile(r"[0-9eE.+\-,\s]*+", re.ASCII)
 
 
@@ -53,22 +69,57 @@ def read_bif(text: str) -> Probabilities:
     >>> read_bif(text).table("rain")
     array([0.8, 0.2])
     """
-    declared = _Declared()
-    later: list[int] = []
-    tokens = _Tokens(text)
-    for kind, begin in _blocks(tokens):
-        if kind == "variable":
-            _read_variable(tokens, begin, declared)
-        elif not _read_table(tokens, begin, declared):
-            _skip_block(tokens, depth=1)
-            later.append(begin.at)
-    for at in later:  # tables that stand before one of their variables
-        tokens = _Tokens(text, at)
-        begin = tokens.take()
-        if not _read_table(tokens, begin, declared):
-            with tokens.located(begin):
-                declared.family(_header(_Tokens(text, at + len("probability")), declared))
+    source, declared = _Source(text), _Declared()
+    try:
+        _read(source, declared)
+    except DPGraphError as error:
+        raise type(error)(f"line {_line(source.text, source.at)}: {error}") from None
     return declared.probabilities()
+
+
+class _Source:
+    """The text of a file without comments and properties, its quoted names shielded; and the place that is read."""
+
+    def __init__(self, text: str) -> None:
+        def plain(found: re.Match[str]) -> str:
+            if found[1] is not None:
+                return f" {_QUOTED}{found[1].strip().translate(_SHIELDS)} "
+            if found[0] in ('"', "/*"):
+                what = "a comment has no end" if found[0] == "/*" else "a quoted name has no end on its line"
+                raise FileError(f"line {_line(text, found.start())}: {what}")
+            return " " + _line_breaks(found)
+
+        self.text = _PROPERTY.sub(_line_breaks, _QUOTE_OR_COMMENT.sub(plain, text))
+        self.at = 0
+
+    def matches(self, pattern: re.Pattern[str], at: int, end: int, expected: str) -> Iterator[re.Match[str]]:
+        """The matches from one place to another; nothing may stand between them."""
+        while at < end:
+            self.at = at
+            if (match := pattern.match(self.text, at, end)) is None:
+                seen = self.text[at : at + MAX_NAME].splitlines()[0]
+                raise FileError(f"{expected}, and there is {excerpt(_name(seen))}")
+            yield match
+            at = match.end()
+
+
+def _line_breaks(found: re.Match[str]) -> str:
+    """What a text without meaning leaves, so that lines keep their numbers."""
+    return "\n" * found[0].count("\n")
+
+
+def _line(text: str, at: int) -> int:
+    return text.count("\n", 0, at) + 1
+
+
+def _name(text: str) -> str:
+    """One name, quoted or not."""
+    return text.strip() if text.isascii() else text.translate(_SHOWN).strip()
+
+
+def _listed(text: str) -> list[str]:
+    """The names of a list, between commas or, without any, between blanks."""
+    return list(map(_name, text.split(",") if "," in text else text.split()))
 
 
 class _Declared:
@@ -137,205 +188,47 @@ def _folded(name: str) -> str:
     return unicodedata.normalize("NFKC", name).casefold()
 
 
-class Token(NamedTuple):
-    """A mark, ``"text"``, ``"quoted"`` or ``"end"``; its text; where it begins."""
-
-    kind: str
-    text: str
-    at: int
-
-    @property
-    def word(self) -> str:
-        """The first word of a text."""
-        return self.text.split(None, 1)[0] if self.kind == "text" and self.text else ""
-
-
-class _Tokens:
-    """The tokens of a text from a place on, comments left out, and errors that name the line of the last."""
-
-    def __init__(self, text: str, at: int = 0) -> None:
-        self.text, self._at = text, at
-        self.last = Token("end", "", at)
-
-    def take(self) -> Token:
-        """The next token; at the end of the text always ``"end"``."""
-        while (token := self._token()) is None:
-            pass
-        self.last = token
-        return token
-
-    def _token(self) -> Token | None:
-        """The next token, or None for a comment, which is passed over."""
-        match = _TOKEN.match(self.text, self._at)
-        assert match is not None  # one of the alternatives fits any character and the end
-        found, begin = match[1], match.start(1)
-        self._at = match.end()
-        if found in _MARKS:
-            return Token(found, found, begin)
-        if not found:
-            return Token("end", "", begin)
-        if found == "/*":
-            self._at = self.text.find("*/", self._at) + 2
-            if self._at == 1:
-                raise FileError(f"line {_line(self.text, begin)}: a comment has no end")
-        elif found == '"':
-            raise FileError(f"line {_line(self.text, begin)}: a quoted name has no end on its line")
-        elif found[0] == '"':
-            return Token("quoted", found[1:-1].strip(), begin)
-        elif not found.startswith("//"):
-            return Token("text", found.rstrip(), begin)
-        return None
-
-    def plain_row(self) -> tuple[str, str] | None:
-        """The levels and the numbers of a row of which ``(`` was taken, if it has no quotes and no comments."""
-        match = _ROW.match(self.text, self._at)
-        if match is None:
-            return None
-        self._at = match.end()
-        return match[1], match[2]
-
-    def expect(self, kind: str) -> None:
-        """Takes a mark."""
-        if self.take().kind != kind:
-            raise self.error(f"{kind} is expected")
-
-    def texts(self, end: str) -> list[Token]:
-        """The texts and quoted names up to a mark, which is taken too."""
-        found: list[Token] = []
-        while self.take().kind in ("text", "quoted"):
-            found.append(self.last)
-        if self.last.kind != end:
-            raise self.error(f"{end} is expected")
-        return found
-
-    def skip(self, end: str) -> None:
-        """Passes over everything up to a mark, which is taken too."""
-        begin = self.last
-        while self.take().kind != end:
-            if self.last.kind == "end":
-                raise self.error(f"what begins here has no {end}", begin)
-
-    def error(self, problem: str, token: Token | None = None) -> FileError:
-        """A refusal that names the line and a few words of it."""
-        at = self.last if token is None else token
-        seen = "the text ends" if at.kind == "end" else f"there is {excerpt(at.text)}"
-        return FileError(f"line {_line(self.text, at.at)}: {problem}, and {seen}")
-
-    @contextmanager
-    def located(self, token: Token) -> Iterator[None]:
-        """Puts the line of a token before the words of a refusal; it is counted only then."""
-        try:
-            yield
-        except DPGraphError as error:
-            raise type(error)(f"line {_line(self.text, token.at)}: {error}") from None
-
-
-def _line(text: str, at: int) -> int:
-    return text.count("\n", 0, at) + 1
-
-
-def _blocks(tokens: _Tokens) -> Iterator[tuple[str, Token]]:
-    """The kind of each block and where it begins; the networks are passed over."""
+def _read(source: _Source, declared: _Declared) -> None:
+    """Reads variables, then tables, which may stand above them."""
     networks = 0
-    while (token := tokens.take()).kind != "end":
-        kind = token.word
-        if kind == "network":
-            networks += 1
-            _skip_block(tokens)
-        if kind not in ("network", "variable", "probability") or networks > 1:
-            raise tokens.error("one network, variables and probabilities are expected", token)
-        if kind != "network":
-            yield kind, token
-
-
-def _skip_block(tokens: _Tokens, depth: int = 0) -> None:
-    """Passes over the rest of a block, so many braces deep, whatever it holds."""
-    begin = tokens.last
-    while (token := tokens.take()).kind != "}" or depth > 1:
-        depth += (token.kind == "{") - (token.kind == "}")
-        if token.kind == "end":
-            raise tokens.error("a block begins that has no end", begin)
-        if token.word == "property":
-            tokens.skip(";")
-
-
-def _read_variable(tokens: _Tokens, begin: Token, declared: _Declared) -> None:
-    """Declares a variable with its levels."""
-    first = Token("text", begin.text.removeprefix("variable").strip(), begin.at)
-    name = _whole([first, *tokens.texts("{")])
-    levels: list[str] | None = None
-    while (token := tokens.take()).kind != "}":
-        if token.word == "property":
-            tokens.skip(";")
-        elif token.word == "type" and levels is None:
-            levels = _typed(tokens, token)
-        else:
-            raise tokens.error("a variable has one type, properties and }")
-    if levels is None:
-        raise tokens.error("a variable begins that has no type", begin)
-    with tokens.located(begin):
-        declared.add(name, levels)
-
-
-def _typed(tokens: _Tokens, token: Token) -> list[str]:
-    """The levels of ``type discrete [ 2 ] { no, yes };``."""
-    if token.text.split() != ["type", "discrete"]:
-        raise tokens.error("type discrete is expected")
-    tokens.expect("[")
-    size = _whole(tokens.texts("]"))
-    tokens.expect("{")
-    levels = _listed(tokens.texts("}"))
-    tokens.expect(";")
-    if size != str(len(levels)):
-        raise tokens.error(f"{len(levels)} levels are listed where {excerpt(size)} are declared", token)
-    return levels
-
-
-def _whole(pieces: list[Token]) -> str:
-    """One name, quoted or not."""
-    return " ".join(piece.text for piece in pieces if piece.text)
-
-
-def _groups(pieces: list[Token]) -> list[list[Token]]:
-    """Texts and quoted names between commas."""
-    groups: list[list[Token]] = [[]]
-    for piece in pieces:
-        if piece.kind == "quoted":
-            groups[-1].append(piece)
-            continue
-        for place, part in enumerate(piece.text.split(",")):
-            if place:
-                groups.append([])
-            if part := part.strip():
-                groups[-1].append(Token("text", part, piece.at))
-    return groups
-
-
-def _words(group: list[Token]) -> list[str]:
-    """The names of a list without commas."""
-    return [word for piece in group for word in ([piece.text] if piece.kind == "quoted" else piece.text.split())]
-
-
-def _listed(pieces: list[Token]) -> list[str]:
-    """The names of a list, between commas or, without any, between blanks."""
-    groups = _groups(pieces)
-    return _words(groups[0]) if len(groups) == 1 else [_whole(group) for group in groups]
-
-
-def _read_table(tokens: _Tokens, begin: Token, declared: _Declared) -> bool:
-    """Reads the table of a family, axes (variable, *parents); or its header alone, if a name is not declared yet."""
-    if begin.text != "probability":
-        raise tokens.error("probability ( is expected", begin)
-    names = _header(tokens, declared)
-    if any(declared.find(name) is None for name in names):
-        return False
-    with tokens.located(begin):
-        family = declared.family(names)
-    rows = _Rows(family, declared)
-    rows.read(tokens)
-    with tokens.located(begin):
+    tables: list[re.Match[str]] = []
+    begin = len(source.text) - len(source.text.lstrip())
+    for block in source.matches(
+        _BLOCK, begin, len(source.text), "one network, variables and probabilities are expected"
+    ):
+        if broken := block["broken"]:
+            raise FileError(f"a block of this form is expected, whole: {FORMS[broken]}")
+        networks += block[1] == "network"
+        if networks > 1:
+            raise FileError("one network is expected, and there is a second")
+        if block[1] == "probability":
+            tables.append(block)
+        elif block[1] is None:
+            name, levels, size = _name(block["name"]), _listed(block["levels"]), block["size"].strip()
+            if size != str(len(levels)):
+                raise FileError(f"{len(levels)} levels are listed where {excerpt(size)} are declared")
+            declared.add(name, levels)
+    for block in tables:
+        source.at = block.start()
+        family = declared.family(_header(block[2], declared))
+        rows = _Rows(family, declared)
+        for row in source.matches(_ROW, block.start(3), block.end(3), "a row ( , table, default or } is expected"):
+            rows.add(*row.groups())
+        source.at = block.start()
         declared.tables[family] = _checked(family[0], rows.table())
-    return True
+
+
+def _header(text: str, declared: _Declared) -> list[str]:
+    """The names in ``( rain | sky, month )`` or, as the oldest files have it, ``( rain sky month )``."""
+    found = _HEADER.fullmatch(text)
+    if found is None:
+        raise FileError(f"a block of this form is expected, whole: {FORMS['probability']}")
+    if len(text) > MAX_HEADER:
+        raise FileError("a table has too many parents")
+    names = [] if found[2] is None else [_name(found[1])]
+    for part in (found[1] if found[2] is None else found[2]).split(","):  # a name, or the words in it
+        names += [_name(part)] if declared.find(_name(part)) is not None else list(map(_name, part.split())) or [""]
+    return names
 
 
 def _checked(name: str, table: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -352,33 +245,6 @@ def _checked(name: str, table: npt.NDArray[np.float64]) -> npt.NDArray[np.float6
     return table / sums
 
 
-def _header(tokens: _Tokens, declared: _Declared) -> list[str]:
-    """The names in ``( rain | sky, month )`` or, as the oldest files have it, ``( rain sky month )``."""
-    tokens.expect("(")
-    own: list[Token] = []
-    while tokens.take().kind in ("text", "quoted"):
-        own.append(tokens.last)
-    if tokens.last.kind == "|":
-        names = [_whole(own), *_resolved(tokens, tokens.texts(")"), declared)]
-    elif tokens.last.kind == ")":
-        names = _resolved(tokens, own, declared)
-    else:
-        raise tokens.error(") is expected")
-    tokens.expect("{")
-    return names
-
-
-def _resolved(tokens: _Tokens, pieces: list[Token], declared: _Declared) -> list[str]:
-    """Names between commas; where one is not declared, the words in it."""
-    if sum(len(piece.text) for piece in pieces) > MAX_HEADER:
-        raise tokens.error("a table has too many parents", pieces[0])
-    names: list[str] = []
-    for group in _groups(pieces):
-        name = _whole(group)
-        names += [name] if declared.find(name) is not None else _words(group) or [""]
-    return names
-
-
 class _Rows:
     """The numbers of one probability table, in the order of the file, and the columns that they are of."""
 
@@ -386,97 +252,64 @@ class _Rows:
         own, *parents = (declared.levels[name] for name in family)
         self.name, self.size, self.shape = family[0], len(own), tuple(map(len, (own, *parents)))
         self.positions = [{level: place for place, level in enumerate(levels)} for levels in parents]
-        self.columns = int(np.prod(self.shape[1:], dtype=np.int64))
+        self.columns = math.prod(self.shape[1:])
         self.given, self.places = bytearray(self.columns), array("q")
         self.numbers = array("d")
-        self.default: list[float] | None = None
-        self.whole: list[float] | None = None
+        self.unnamed: dict[str, list[float]] = {}
 
-    def read(self, tokens: _Tokens) -> None:
-        """Reads the body of a block up to its end."""
-        while (token := tokens.take()).kind != "}":
-            word = token.word
-            if token.kind == "(":
-                self._row(tokens, token)
-            elif word == "property":
-                tokens.skip(";")
-            elif word in ("table", "default"):
-                self._unnamed(tokens, token, word)
-            else:
-                raise tokens.error("a row ( , table, default or } is expected")
+    def add(self, levels: str | None, word: str, numbers: str) -> None:
+        """``(low, dry) 0.2, 0.8;`` or, after a word, ``default 0.2, 0.8;`` and ``table 0.2, 0.8;``."""
+        if levels is not None:
+            column = self._column(levels)
+            if self.given[column]:
+                raise FileError("the row of these levels is there twice")
+            self.given[column] = 1
+            self.places.append(column)
+            self.numbers.extend(_decimals(numbers, self.size))
+        elif word in self.unnamed:
+            raise FileError(f"there is a second {word}")
+        else:
+            self.unnamed[word] = _decimals(numbers, self.size if word == "default" else self.size * self.columns)
 
-    def _row(self, tokens: _Tokens, token: Token) -> None:
-        """``(low, dry) 0.2, 0.8;``"""
-        row = tokens.plain_row()
-        names = self._names([Token("text", row[0].strip(), token.at)] if row else tokens.texts(")"), tokens)
-        column = self._column(names, tokens)
-        if self.given[column]:
-            raise tokens.error("the row of these levels is there twice", token)
-        self.given[column] = 1
-        self.places.append(column)
-        self.numbers.extend(_numbers(tokens, self.size) if row is None else _split(row[1], self.size, tokens, token))
-
-    def _names(self, pieces: list[Token], tokens: _Tokens) -> list[str]:
-        """The levels of the parents that a row names."""
-        if sum(len(piece.text) for piece in pieces) > MAX_HEADER:
-            raise tokens.error("a row names too many levels", pieces[0])
-        if len(pieces) == 1 and pieces[0].kind == "text" and "," in pieces[0].text:
-            return [name.strip() for name in pieces[0].text.split(",")]
-        return _listed(pieces) if len(self.positions) > 1 else [_whole(pieces)]
-
-    def _column(self, names: list[str], tokens: _Tokens) -> int:
+    def _column(self, levels: str) -> int:
         """The place of a row among the columns of the table."""
+        if len(levels) > MAX_HEADER:
+            raise FileError("a row names too many levels")
+        names = _listed(levels) if len(self.positions) > 1 or "," in levels else [_name(levels)]
         if not self.positions or len(names) != len(self.positions):
-            raise tokens.error(f"a row names a level of each of the {len(self.positions)} parents")
+            raise FileError(f"a row names a level of each of the {len(self.positions)} parents")
         column = 0
         for name, places in zip(names, self.positions, strict=True):
             if name not in places:
-                raise tokens.error(f"{excerpt(name)} is not a level of its parent")
+                raise FileError(f"{excerpt(name)} is not a level of its parent")
             column = column * len(places) + places[name]
         return column
 
-    def _unnamed(self, tokens: _Tokens, token: Token, word: str) -> None:
-        """``table`` and all numbers, or ``default`` and those of the rows left out."""
-        taken = self.whole if word == "table" else self.default
-        first = Token("text", token.text[len(word) :], token.at)
-        numbers = _numbers(tokens, self.size if word == "default" else self.size * self.columns, first)
-        if taken is not None:
-            raise tokens.error(f"there is a second {word}", token)
-        if word == "table":
-            self.whole = numbers
-        else:
-            self.default = numbers
-
     def table(self) -> npt.NDArray[np.float64]:
         """The numbers, axes (variable, *parents); memory is taken for rows that are there, or for a default."""
-        if self.whole is not None:
-            if self.places or self.default is not None:
+        if (whole := self.unnamed.get("table")) is not None:
+            if self.places or len(self.unnamed) > 1:
                 raise FileError(f"the probability table of {excerpt(self.name)} is given whole and by rows")
-            return np.array(self.whole).reshape(self.shape)
-        if self.default is None and len(self.places) < self.columns:
+            return np.array(whole).reshape(self.shape)
+        default = self.unnamed.get("default")
+        if default is None and len(self.places) < self.columns:
             missing = self.columns - len(self.places)
             raise FileError(f"the probability table of {excerpt(self.name)} lacks {missing:,} of its rows")
         table = np.empty((self.size, self.columns))
-        if self.default is not None:
-            table[:] = np.array(self.default)[:, None]
+        if default is not None:
+            table[:] = np.array(default)[:, None]
         table[:, np.asarray(self.places)] = np.asarray(self.numbers).reshape(-1, self.size).T
         return table.reshape(self.shape)
 
 
-def _numbers(tokens: _Tokens, size: int, first: Token | None = None) -> list[float]:
-    """So many numbers, between commas or blanks, up to the end of a statement."""
-    pieces = tokens.texts(";") if first is None else [first, *tokens.texts(";")]
-    return _split(" ".join(piece.text for piece in pieces), size, tokens, pieces[0] if pieces else None)
-
-
-def _split(text: str, size: int, tokens: _Tokens, at: Token | None) -> list[float]:
-    """So many decimal numbers of ASCII digits, none absurdly long."""
+def _decimals(text: str, size: int) -> list[float]:
+    """So many decimal numbers of ASCII digits between commas or blanks, none absurdly long."""
     words = text.split(",") if "," in text else text.split()
     if len(words) != size:
-        raise tokens.error(f"{len(words)} numbers stand where {size} belong", at)
+        raise FileError(f"{len(words)} numbers stand where {size} belong")
     try:
         if _DECIMALS.fullmatch(text) and max(map(len, words), default=0) <= MAX_NUMBER:
             return list(map(float, words))
     except ValueError:
         pass
-    raise tokens.error("decimal numbers are expected", at)
+    raise FileError("decimal numbers are expected")

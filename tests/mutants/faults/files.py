@@ -24,8 +24,8 @@ MUTANTS = (
     Mutant(
         "what follows the last block of a BIF file passed over",
         "files/bif.py",
-        'if kind not in ("network", "variable", "probability") or networks > 1:',
-        "if networks > 1:",
+        'raise FileError(f"{expected}, and there is {excerpt(_name(seen))}")',
+        "return",
         (f"{REFUSED}[junk at the end]", f"{REFUSED}[junk]"),
     ),
     Mutant(
