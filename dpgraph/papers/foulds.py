@@ -1,19 +1,16 @@
 """Markov chain Monte Carlo on private rows: the cost of updates, Barker's step, annealed importance sampling.
 
-Foulds et al. 2016, section 4.1, let a sampler read the rows at every update and publish its state. Each update is the
-exponential mechanism, or a Metropolis step, and is charged (proofs.md P41 to P43, also on plain Metropolis, which is
-not private, and on the paper's discount for a random scan, which does not hold). The functions of costs read no rows;
+Foulds et al. 2016, section 4.1, let a sampler read the rows at every update and publish its state. Proofs, and where
+the paper is wrong (plain Metropolis, a discount for a random scan): proofs.md P41 to P43. The costs read no rows;
 ``barker_step`` and ``annealed_path`` charge nothing: run on rows, a step costs ``barker_cost``, a path
-``annealed_cost``, and the weight is private until noise is added to it. Acceptance is decided in floating point, so
-that cost holds for real numbers.
+``annealed_cost``, for real numbers: acceptance is decided in floating point.
 
-The last state of a chain is not a posterior sample: the lower cost of one sample needs convergence, which no diagnostic
-verifies. ``PosteriorSample`` draws exactly instead, and noise on the statistics (``LaplaceMechanism``) is charged once.
+The last state of a chain is not a posterior sample. ``PosteriorSample`` draws exactly instead, and noise on the
+statistics (``LaplaceMechanism``) is charged once.
 
 Throughout, neighbours replace one row, Delta is ``sensitivity``, the largest |ln p(x | theta) - ln p(x' | theta)| over
-rows x, x' and parameters theta, such as ``lipschitz_constant``, and the state before an update is public, as is the
-proposal. Adding or removing a row is not covered: there is one latent variable a row, so the state shows n. For r
-rows a person pass r Delta.
+rows x, x' and parameters theta, such as ``lipschitz_constant``, times r for r rows a person, and the state before an
+update is public, as is the proposal. Adding or removing a row is not covered: the state shows n.
 """
 
 from __future__ import annotations
@@ -44,26 +41,20 @@ _VACUOUS, _DIGITS = 750, 400
 def gibbs_update_cost(sensitivity: Number) -> PrivacyCost:
     """The cost of one Gibbs update of a parameter: epsilon = 2 Delta (Foulds et al. 2016, equations 18 to 20).
 
-    Its conditional law is proportional to exp(u), u = ln p(theta, the rest, rows), and u moves by at most Delta: the
-    exponential mechanism. Holding the rest fixed can only lower the cost.
-
     Raises:
         ReleaseError: If the sensitivity is not a finite number above 0.
 
     >>> print(gibbs_update_cost("0.25"))
     epsilon 0.5 (pure)
     """
-    return PrivacyCost(2 * _delta(sensitivity))
+    return PrivacyCost(2 * exact(sensitivity, "sensitivity"))
 
 
 def gibbs_sweep_cost(sensitivities: Iterable[Number]) -> PrivacyCost:
     """The cost of one pass over latent variables z_i that each read row i alone: that of the most expensive update.
 
-    Foulds et al. 2016, section 4.1, by parallel composition: a replaced row stays in its place, so of all updates one
-    reads it, and the others depend on it through the public state alone. It fails where other updates read the row as
-    well, as those of parameters do, and where a replaced row may move to another latent variable, as an entry of a log
-    may to another cell: then two updates read it, each at the cost of a row that appears or vanishes
-    (``parallel_cost``).
+    Foulds et al. 2016, section 4.1, by parallel composition. It fails where other updates read the row as well, or a
+    replaced row may move to another latent variable, as an entry of a log may to another cell.
 
     Args:
         sensitivities: Delta of each latent variable's update.
@@ -74,7 +65,7 @@ def gibbs_sweep_cost(sensitivities: Iterable[Number]) -> PrivacyCost:
     >>> print(gibbs_sweep_cost(["0.25"] * 1000))
     epsilon 0.5 (pure)
     """
-    deltas = [_delta(one) for one in sensitivities]
+    deltas = [exact(one, "sensitivity") for one in sensitivities]
     if not deltas:
         raise ReleaseError("sensitivities must name at least one latent variable; got none")
     return PrivacyCost(2 * max(deltas))
@@ -84,9 +75,7 @@ def random_scan_cost(sensitivity: Number, latents: int) -> PrivacyCost:
     """The cost of updating one latent variable picked at random among N: epsilon = 2 Delta, whatever N is.
 
     Foulds et al. 2016, section 4.1, claim ln(1 + (e^epsilon - 1) / N) by amplification. That needs the pick to be
-    secret, and the new state, which is public, shows it: P(only z_j changed) = (1 / N) P(z_j changes | x_j), and N
-    cancels from the ratio between neighbours. At N = 10 and epsilon = 0.5 enumeration gives 0.500 against a claimed
-    0.063.
+    secret, and the new state, which is public, shows it.
 
     Raises:
         ReleaseError: If ``latents`` is not a whole number of at least 1, or the sensitivity not a number above 0.
@@ -101,13 +90,8 @@ def random_scan_cost(sensitivity: Number, latents: int) -> PrivacyCost:
 def composed_cost(update: PrivacyCost, updates: int, delta: Number = 0) -> PrivacyCost:
     """The cost of T updates at the same pure epsilon: the least of basic, advanced and zCDP composition at delta.
 
-    At delta 0 it is T epsilon. Foulds et al. 2016 compose by the advanced theorem; a Gibbs update and Barker's
-    acceptance are bounded-range, so each is epsilon^2 / 8-zCDP (Dong, Durfee and Rogers 2020; Cesar and Rogers 2021).
-
-    Args:
-        update: The cost of one update.
-        updates: T.
-        delta: Of the whole.
+    At delta 0 it is T epsilon. A Gibbs update and Barker's acceptance are bounded-range, so each is
+    epsilon^2 / 8-zCDP (Dong, Durfee and Rogers 2020; Cesar and Rogers 2021).
 
     Raises:
         ReleaseError: If the update has a delta, T is not a whole number of at least 1, or delta is out of range.
@@ -130,8 +114,6 @@ def composed_cost(update: PrivacyCost, updates: int, delta: Number = 0) -> Priva
 def barker_acceptance(log_ratio: npt.ArrayLike) -> Reals:
     """Barker's probability of accepting a proposal, 1 / (1 + exp(-l)), where l is the log Metropolis-Hastings ratio.
 
-    Detailed balance holds as a(l) = exp(l) a(-l). It accepts at least half as often as min(1, exp(l)).
-
     >>> barker_acceptance([0.0, 2.0]).round(3).tolist()
     [0.5, 0.881]
     """
@@ -143,29 +125,25 @@ def barker_acceptance(log_ratio: npt.ArrayLike) -> Reals:
 def barker_cost(sensitivity: Number) -> PrivacyCost:
     """The cost of one Metropolis step with Barker's acceptance: epsilon = 2 Delta.
 
-    Foulds et al. 2016 say in section 4 that Metropolis-Hastings has a guarantee; plain acceptance has none (proofs.md
-    P42). The log ratio l = ln p(rows | theta') - ln p(rows | theta) + ... moves by at most 2 Delta, and so does the
-    log odds of accepting, which is l: neither accepting nor rejecting changes by more than a factor exp(2 Delta).
+    Its log odds of accepting move by at most 2 Delta (proofs.md P42). Plain acceptance has no guarantee.
 
     >>> print(barker_cost("0.25"))
     epsilon 0.5 (pure)
     """
-    return PrivacyCost(2 * _delta(sensitivity))
+    return PrivacyCost(2 * exact(sensitivity, "sensitivity"))
 
 
 def approximate_sample_cost(sample: PrivacyCost, distance: Number) -> PrivacyCost:
     """The cost of a sampler close to a private one: the same epsilon, and (1 + exp(epsilon)) distance of delta.
 
-    Foulds et al. 2016, Proposition 3, after Wang, Fienberg and Smola 2015, who measure the distance of two laws by the
-    sum of |p - q|; total variation is half of that and gives the same statement at half of their delta, which some
-    sampler attains (proofs.md P83). The distance must hold for every data set and be proved: no diagnostic of a
-    chain bounds it, and a chain that is close for these rows may be far for their neighbours.
+    Foulds et al. 2016, Proposition 3, at half of the delta of Wang, Fienberg and Smola 2015, whose distance is twice
+    the total variation (proofs.md P83).
 
     Args:
         sample: The cost of a draw from the private law itself, such as epsilon of ``PosteriorSample``; a delta of its
             own is added.
         distance: The largest total variation distance, 1/2 sum |p - q|, between the sampler's law and the private
-            one, over all data sets.
+            one, over all data sets: proved, as no diagnostic of a chain bounds it.
 
     Returns:
         The cost; delta is rounded up to twelve digits.
@@ -192,10 +170,8 @@ def approximate_sample_cost(sample: PrivacyCost, distance: Number) -> PrivacyCos
 def annealed_cost(sensitivity: Number, powers: Iterable[Number]) -> PrivacyCost:
     """The cost of a path of annealed importance sampling: the sum of 2 beta_t Delta over its updates, exact.
 
-    Named in section 4 of Foulds et al. 2016; derived in proofs.md P43, as their supplement is not at hand.
-    An update that leaves p(theta) p(rows | theta)^beta invariant, by Gibbs or with Barker's acceptance, sees the rows
-    through beta ln p(rows | theta), which moves by beta Delta. An update at power 0 reads no row. The path alone is
-    paid for: see ``annealed_weight_sensitivity``.
+    Named in section 4 of Foulds et al. 2016; derived in proofs.md P43. The path alone is paid for: see
+    ``annealed_weight_sensitivity``.
 
     Args:
         sensitivity: Delta.
@@ -207,15 +183,14 @@ def annealed_cost(sensitivity: Number, powers: Iterable[Number]) -> PrivacyCost:
     >>> print(annealed_cost(1, ["0", "0.5", "1"]))
     epsilon 3 (pure)
     """
-    delta = _delta(sensitivity)
-    return PrivacyCost(sum((2 * _power(beta) * delta for beta in powers), Fraction(0)))
+    return PrivacyCost(2 * exact(sensitivity, "sensitivity") * sum(_powers(powers), Fraction(0)))
 
 
 def annealed_weight_sensitivity(sensitivity: Number, powers: Iterable[Number]) -> Fraction:
     """How far one row moves the log importance weight of a published path: Delta times the sum of |beta_t - beta_t-1|.
 
-    ln w = sum_t (beta_t - beta_t-1) ln p(rows | theta_t): from 0 up to 1 it is Delta. A weight is released with
-    Laplace noise of scale Delta / epsilon, on a grid and charged beside the path, or not at all.
+    From 0 up to 1 it is Delta. A weight is released with Laplace noise of scale Delta / epsilon, on a grid and charged
+    beside the path, or not at all.
 
     Args:
         sensitivity: Delta.
@@ -227,9 +202,7 @@ def annealed_weight_sensitivity(sensitivity: Number, powers: Iterable[Number]) -
     >>> annealed_weight_sensitivity("1.5", ["0", "0.5", "1"])
     Fraction(3, 2)
     """
-    betas = [_power(beta) for beta in powers]
-    steps = (abs(b - a) for a, b in pairwise(betas))
-    return _delta(sensitivity) * sum(steps, Fraction(0))
+    return exact(sensitivity, "sensitivity") * sum((abs(b - a) for a, b in pairwise(_powers(powers))), Fraction(0))
 
 
 def barker_step(
@@ -238,9 +211,7 @@ def barker_step(
     """One Metropolis step with Barker's acceptance: a proposal is taken with probability 1 / (1 + exp(-l)).
 
     l is ln density(proposed) - ln density(state); for the cost of ``barker_cost`` the density is
-    p(theta) p(rows | theta), truncated so that a row moves ln p(row | theta) by at most Delta. Where the rows decide
-    between min(1, exp(l)) and a rejection, plain Metropolis, a rejection can be impossible for one data set and not
-    for its neighbour; here both answers always are possible.
+    p(theta) p(rows | theta), truncated so that a row moves ln p(row | theta) by at most Delta.
 
     Args:
         noise: The randomness.
@@ -321,9 +292,5 @@ def annealed_path(
     return AnnealedPath(tuple(states), log_weight)
 
 
-def _delta(sensitivity: Number) -> Fraction:
-    return exact(sensitivity, "sensitivity")
-
-
-def _power(beta: Number) -> Fraction:
-    return exact(beta, "a power", zero=True)
+def _powers(powers: Iterable[Number]) -> list[Fraction]:
+    return [exact(beta, "a power", zero=True) for beta in powers]

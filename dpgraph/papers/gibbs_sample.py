@@ -1,7 +1,5 @@
 """Gibbs sampling of a hidden Markov model on private rows, every update charged (Foulds et al. 2016, section 4.1).
 
-The mechanism, its released sweeps, their model, and both in files.
-
 Noise on the statistics (``LaplaceMechanism``) is more accurate: docs/mechanisms.md has the figures.
 """
 
@@ -77,26 +75,17 @@ BYTES_PER_KEPT = 24
 class GibbsSample:
     """Releases every sweep of a Gibbs sampler of a hidden Markov model that reads the rows, its likelihood tempered.
 
-    It starts at emissions drawn from the prior, which read no row. A sweep is: all states given emissions and
-    transitions, one forward-filtering draw; all emissions given states; transitions given states, free. All of it is
-    released, so each update starts from what is public.
+    It starts at emissions drawn from the prior. A sweep is: all states given emissions and transitions, one
+    forward-filtering draw; all emissions given states; transitions given states, free. All of it is released, so each
+    update starts from what is public.
 
-    Sensitivity: emissions are at least ``floor``, so the log probability of an entry's fields given its cell's state
-    ranges over L = sum_f ln((1 - (V_f - 1) floor) / floor), V_f the levels of field f. The states' law is
-    m(z) exp(sum over entries of ln P(entry | state of its cell, emissions) / T) with a public m, and the emissions'
-    law the same function read the other way: both are exponential mechanisms. An entry that appears adds one term,
-    whatever its cell, and one that is replaced takes a term away and adds one, maybe at another cell: so the log
-    density moves within an interval of length L / T, or 2 L / T under replace, per row of a person. Each update is
-    as private as that length, by the range form of the exponential mechanism, and 2 x sweeps updates share epsilon
-    (``papers.foulds`` has the same costs for samplers with a latent variable a row).
-
-    With a delta the updates compose by zCDP where that is better: an update is epsilon^2 / 8-zCDP (Cesar and Rogers
-    2021), so each may cost sqrt(8 rho / updates).
-
-    ``temperature="adaptive"`` (default) charges the states by the range that the public emissions imply: there L is
-    the largest difference between two states of ln P(entry | state), which is far below the bound while states are
-    similar. Each update is as private as before, and T is lower; ``"fixed"`` is the paper's sampler, whose target is
-    the posterior tempered at one T.
+    Sensitivity (proofs.md P44): emissions are at least ``floor``, so the log probability of an entry's fields given its
+    cell's state ranges over L = sum_f ln((1 - (V_f - 1) floor) / floor), V_f the levels of field f. States and
+    emissions are drawn by exponential mechanisms whose score is the sum over entries of ln P(entry | state) / T. An
+    entry that appears adds one term, and a replaced one takes a term away and adds one, maybe at another cell: the
+    score moves within L / T, or 2 L / T under replace, per row of a person. Each of 2 x sweeps updates is as private as
+    that length, by the range form of the exponential mechanism; they share epsilon, or with a delta compose by zCDP
+    where that is better, as an update is epsilon^2 / 8-zCDP (Cesar and Rogers 2021).
 
     Emissions live on a public grid as in ``PosteriorSample``, and every selection is exact: the claim is pure.
 
@@ -111,7 +100,8 @@ class GibbsSample:
         transition_prior: The Dirichlet concentration of every transition.
         floor: The smallest probability of any level of a field; below 1 / V_f for every field.
         grid: How many values a probability may take; by default 1001 for two levels; at most 201 for more.
-        temperature: ``"adaptive"`` or ``"fixed"``.
+        temperature: ``"adaptive"``: the states are charged by the range that the public emissions imply, so T is lower
+            while states are similar; ``"fixed"``: the paper's sampler, of the posterior tempered at one T.
         held_out: Cells not to learn from, (sequence, time) pairs of levels; public.
 
     Raises:
@@ -180,7 +170,9 @@ class GibbsSample:
         network = statistics.network
         plan = _plan(self, network, unit)
         shape = network.shape((self.sequence, self.time))
-        counts = {name: self._field_counts(statistics, name, shape) for name in plan.ranges}
+        margins = {name: statistics.sensitive_margin((self.sequence, self.time, name)) for name in plan.ranges}
+        unseen = _held_out_flags(self, network, shape)[:, :, None]
+        counts = {name: np.where(unseen, 0, margin) for name, margin in margins.items()}
         nothing = {name: np.zeros((self.states, c.shape[2]), np.int64) for name, c in counts.items()}
         emissions = self._emissions(nothing, plan, noise)
         transition = self._transition(np.zeros((self.states, self.states), np.int64), noise)
@@ -202,19 +194,13 @@ class GibbsSample:
             np.stack(paths),
         )
 
-    def _field_counts(self, statistics: Counts, name: str, shape: tuple[int, ...]) -> Integers:
-        """The counts of one field, held-out cells emptied, shape (sequences, steps, levels)."""
-        counts = statistics.sensitive_margin((self.sequence, self.time, name)).copy()
-        counts[_held_out_flags(self, statistics.network, shape)] = 0
-        return counts
-
     def _emissions(self, totals: Mapping[str, Integers], plan: _Plan, noise: Noise) -> dict[str, Reals]:
         drawn: dict[str, Reals] = {}
         for name, counts in totals.items():
             candidates = lattice(counts.shape[1], self.grid or DEFAULT_GRID, self.floor, "softmax")
             prior = (self.prior - 1) * np.log(candidates.probabilities) * plan.scale
-            rows = [row_scores(row, candidates.logs, prior) for row in counts]
-            drawn[name] = np.concatenate([draw_row(noise, "softmax", candidates, row, plan.scale, 1) for row in rows])
+            scores = [row_scores(row, candidates.logs, prior) for row in counts]
+            drawn[name] = np.concatenate([draw_row(noise, "softmax", candidates, row, plan.scale, 1) for row in scores])
         return drawn
 
     def _states(
@@ -326,9 +312,7 @@ class MarkovSweeps:
     """The states, emissions and transitions of every sweep; state labels may switch between sweeps.
 
     Attributes:
-        network: As ``hmm_network``.
-        sequence: The variable whose levels are the sequences.
-        time: The variable whose levels are the time steps, in order.
+        network, sequence, time: As of ``GibbsSample``.
         transition: P(next state | state), shape (sweeps, states, states).
         emissions: For each field P(level | state), shape (sweeps, states, levels).
         states: Shape (sweeps, sequences, steps).
@@ -376,8 +360,8 @@ def sampled_markov_model(sweeps: MarkovSweeps | Release[Any], keep: int | None =
     """The last sweeps of a release by ``GibbsSample`` as draws of a model; free.
 
     They are draws of a tempered posterior, once the sampler has forgotten its start, and spread more widely than the
-    posterior. Nothing is known of the number of entries: ``entries`` is 0 everywhere. ``log_joint`` is the log
-    probability of the states given the transitions.
+    posterior. ``entries`` is 0 everywhere, as nothing is known of their number; ``log_joint`` is the log probability of
+    the states given the transitions.
 
     Args:
         sweeps: The release, or its value.

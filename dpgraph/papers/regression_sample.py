@@ -1,7 +1,6 @@
 """Draws of regression weights from a truncated, tempered posterior.
 
-Zhang et al. 2016, Appendix D, at any epsilon, with exact draws and an exact range in place of a gradient bound: the
-mechanism, the weights it releases, the model of their mean, and both in files.
+Zhang et al. 2016, Appendix D, at any epsilon, with exact draws and an exact range in place of a gradient bound.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpgraph.files.codecs import Codec, register_codecs, structural
-from dpgraph.inference.regression.draws import scaled_columns
+from dpgraph.inference.regression.draws import RegressionDraws, scaled_columns
 from dpgraph.mechanisms.reproduction import register_mechanism
 from dpgraph.mechanisms.selection.lattice import check_temperature
 from dpgraph.papers.truncated_gaussian import draw_ball_gaussian
@@ -33,7 +32,7 @@ from dpgraph.privacy.records import (
     Selection,
     exact,
 )
-from dpgraph.structure.design import RESOLUTION, Bounded, LinearDesign
+from dpgraph.structure.design import RESOLUTION, LinearDesign
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.rowwise import weighted
 
@@ -54,28 +53,19 @@ class RegressionSample:
     """Releases draws of regression weights from prior(u) prod_i exp(-(y_i - z_i'u)^2 / (2 T)), ||u|| <= radius.
 
     z is a row's columns over sqrt(``largest_squared_norm(design)``), a public number, so ||z|| <= 1, |y| <= 1 as in the
-    paper, whatever the row; the prior is N(0, I / precision) truncated to the ball. ``SampledWeights`` has the weights
-    of the columns themselves, u / sqrt(largest_squared_norm). So radius bounds every prediction: at 1 the predictions
-    stay within the target's bounds.
+    paper, whatever the row; the prior is N(0, I / precision) truncated to the ball, whose radius bounds every
+    prediction. ``SampledWeights`` has the weights of the columns themselves, u / sqrt(largest_squared_norm).
 
-    Sensitivity: one row's term (y - z'u)^2 / 2, as u varies over the ball, takes values between (|y| - m)_+^2 / 2 and
-    (|y| + m)^2 / 2 with m = radius ||z|| <= radius, an interval of length at most L = (1 + radius)^2 / 2 for a radius
-    of 1 or more and 2 radius below that, attained by y = 1 and ||z|| = 1. Between neighbours the log density moves, up
-    to a constant, by one such term over T under add/remove and by the difference of two under replace, and the
-    normaliser moves by as much the other way. So one draw is epsilon-DP at T = L / epsilon, 2 L / epsilon under replace
-    (proofs.md P47; (1 + B)^2 at T = 1; the paper bounds a gradient). r rows a person and k draws make T r k
-    times larger: k draws cost k times as much. The bound is attained under add/remove, and under replace for a radius
-    up to 1; above 1, two rows come within a tenth of it in all designs of two to six columns searched by the tests
-    (one column alone: .89 of it at a radius of 2, less beyond).
-
-    A declared residual variance s^2 would divide the terms and L alike and leave the law as it is: T is the residual
-    variance that the draws assume. At epsilon = 2 L / s0^2, s0 the real one in scaled units, a draw is one of the real
-    posterior; at less, it spreads as if residuals were larger; at more, it is narrower.
+    Sensitivity (proofs.md P15 and P47): one row's term (y - z'u)^2 / 2, as u varies over the ball, takes values in an
+    interval of length at most L = (1 + radius)^2 / 2 for a radius of 1 or more and 2 radius below that. Between
+    neighbours the log density moves, up to a constant, by one such term over T under add/remove and by the difference
+    of two under replace, and the normaliser moves by as much the other way. So one draw is epsilon-DP at
+    T = L / epsilon, 2 L / epsilon under replace (the paper bounds a gradient). r rows a person and k draws make T r k
+    times larger. T is the residual variance that the draws assume, in scaled units.
 
     The draws are real numbers in floating point, by rejection (``truncated_gaussian``), so the claim holds for real
-    numbers only: ``idealized_numerics=True`` asks for that by name, and the event says so. Each draw makes one round
-    of proposals of a public size; whether a second is needed, less than once in 10^9 draws at the least acceptance
-    found, and how long the arithmetic takes depend on the rows: time is a side channel.
+    numbers only: ``idealized_numerics=True`` asks for that by name, and the event says so. Whether a draw needs a
+    second round of proposals, and how long the arithmetic takes, depend on the rows: time is a side channel.
 
     Args:
         epsilon: The whole budget, exact; a float means the decimal it prints as.
@@ -195,8 +185,13 @@ class SampledWeights:
             raise ReleaseError(f"weights must be finite and of a norm up to {largest:g}")
 
     def coefficients(self) -> FrozenMap[str, Reals]:
-        """Every draw in the units of the rows; see ``original_coefficients``."""
-        return original_coefficients(self.design, self.weights)
+        """The intercept and each coefficient in the units of the rows, shape (draws,) each.
+
+        A coefficient of a level compares it with the first of its variable.
+        """
+        read = RegressionDraws(self.design, self.weights, np.ones(len(self.weights)), "sampled")
+        named = zip(read.names, read.in_units.T, strict=True)
+        return FrozenMap((name, frozen_array(values, np.float64)) for name, values in named)
 
     def __repr__(self) -> str:
         draws, weights = self.weights.shape
@@ -216,38 +211,6 @@ def largest_squared_norm(design: LinearDesign) -> int:
     columns = design.columns[:-1]
     groups = {column.variable for column in columns if column.kind == "level"}
     return sum(column.kind != "level" for column in columns) + len(groups)
-
-
-def original_coefficients(design: LinearDesign, weights: Reals) -> FrozenMap[str, Reals]:
-    """Weights of scaled columns, shape (..., columns - 1), as coefficients in the units of the rows, shape (...) each.
-
-    The target is ``"intercept"`` (always there, as the target's and the numbers' middles add to it), plus each number
-    (clipped to its bounds) times its coefficient, plus the coefficient of each level that the row has. The other levels
-    of a variable are compared with its first.
-
-    >>> design = LinearDesign({"age": (0, 100)}, "income", (0, 1000))
-    >>> {k: v.tolist() for k, v in original_coefficients(design, np.array([[0.0, 0.5]])).items()}
-    {'intercept': [250.0], 'age': [5.0]}
-    """
-    target = design.bounds
-    weights = np.asarray(weights, np.float64)
-    made: dict[str, Any] = {"intercept": np.full(weights.shape[:-1], target.middle)}
-    for column, weight in zip(design.columns[:-1], np.moveaxis(weights, -1, 0), strict=True):
-        slope = weight * target.half
-        match column.kind:
-            case "intercept":
-                made["intercept"] = made["intercept"] + slope
-            case "number":
-                feature = design.features[column.variable]
-                assert isinstance(feature, Bounded)
-                made[column.name] = slope / feature.half
-                made["intercept"] = made["intercept"] - made[column.name] * feature.middle
-            case "sign":
-                made[column.name] = 2 * slope
-                made["intercept"] = made["intercept"] - slope
-            case _:
-                made[column.name] = slope
-    return FrozenMap((name, frozen_array(values, np.float64)) for name, values in made.items())
 
 
 def check_positive(name: str, value: Any) -> None:

@@ -1,8 +1,7 @@
 """The error bounds of Zhang, Rubinstein and Dimitrakakis 2016, and the exact values they bound.
 
 The bounds of section 3.1 are about Algorithm 1: discrete Laplace noise of one scale on every family count, clipped to
-[0, n]. None looks at data: counts are hypothetical, or noisy ones that are already public. Exact values of private
-counts must not be shown.
+[0, n]. None looks at data: counts are hypothetical, or noisy ones that are already public.
 """
 
 from __future__ import annotations
@@ -84,6 +83,8 @@ def expected_divergence(counts: npt.ArrayLike, scale: float, n: int, prior: floa
         n: The clipping bound, the number of rows.
         prior: The Dirichlet concentration of every cell.
     """
+    from scipy.signal import fftconvolve
+
     true = np.asarray(counts, dtype=np.int64)
     if true.ndim != 1 or true.min() < 0 or true.max() > n:
         raise ReleaseError("counts must be a list of whole numbers between 0 and n")
@@ -92,7 +93,7 @@ def expected_divergence(counts: npt.ArrayLike, scale: float, n: int, prior: floa
     for count in true:
         mass = _clipped_mass(int(count), scale, n)
         total += float(mass @ log_gamma_divergence(prior + support, prior + count))
-        law = _convolved(law, mass)
+        law = fftconvolve(law, mass)
     whole = prior * len(true)
     sums = np.arange(len(law))
     return total - float(np.maximum(law, 0.0) @ log_gamma_divergence(whole + sums, whole + true.sum()))
@@ -113,7 +114,6 @@ def divergence_bound(network: Network, scale: float, n: int, delta: float, prior
     """The bound of Zhang et al. 2016, Theorem 1, as best its constants can be recovered (proofs.md P37, uncertain).
 
     It grows as n ln n while the truth falls as 1 / n, so it says nothing useful; ``expected_divergence`` is exact.
-    The refinement for n >= scale, which replaces the leading n, is applied.
     """
     _check_theorem(scale, n, delta, prior, least=2.0)
     mean = spread = 0.0
@@ -131,8 +131,7 @@ def corrected_divergence_bound(
 ) -> DivergenceBound:
     """A provable bound in place of Theorem 1: E KL <= sum E|Z| [psi(prior + n) - psi(prior)] over all cells.
 
-    One noise draw moves the sum by at most n [psi(A + (K - 1) n) - psi(prior)], A = K prior, so McDiarmid's inequality
-    gives the second bound. Still far above ``expected_divergence``, which should be used instead.
+    McDiarmid's inequality gives the second bound (proofs.md P37). ``expected_divergence`` should be used instead.
     """
     from scipy.special import psi
 
@@ -154,13 +153,6 @@ def _check_theorem(scale: float, n: int, delta: float, prior: float, *, least: f
         )
 
 
-def _convolved(one: Reals, other: Reals) -> Reals:
-    """The law of a sum of two independent whole numbers, by Fourier transforms."""
-    length = len(one) + len(other) - 1
-    room = 1 << length.bit_length()
-    return np.fft.irfft(np.fft.rfft(one, room) * np.fft.rfft(other, room), room)[:length]
-
-
 def _clipped_mass(count: int, scale: float, n: int) -> Reals:
     """The law of a count plus discrete Laplace noise, clipped to [0, n]: the tails are at the ends."""
     q = math.exp(-1 / scale)
@@ -179,15 +171,13 @@ def lipschitz_failure_bound(
     """A bound on the prior probability that a network is not L-Lipschitz (Zhang et al. 2016, Lemma 3).
 
     Variable i is not L_i-Lipschitz with probability at most exp(-c_i (L_i - o_i)) for L_i >= o_i (Assumption 2), and
-    the network is L-Lipschitz where the L_i sum to L. ``"equal"`` is the paper's L_i = L / V, at most
-    exp(-(min c / V - ln V / L) L); ``"optimal"`` is L_i = o_i + (L - sum o) / (c_i sum 1/c), which gives
-    V exp(-(L - sum o) / sum 1/c).
+    the network is L-Lipschitz where the L_i sum to L (proofs.md P39).
 
     Args:
         rates: c_i of every variable, above 0.
         level: L.
         offsets: o_i of every variable; 0 unless given.
-        split: How L is shared among the variables.
+        split: ``"equal"`` is the paper's L_i = L / V; ``"optimal"`` is L_i = o_i + (L - sum o) / (c_i sum 1/c).
 
     Returns:
         A probability; 1 where the bound says nothing.
@@ -212,10 +202,9 @@ def lipschitz_failure_bound(
 def stochastic_lipschitz_bound(rate: float, offset: float, peak: float, distance: float) -> float:
     """A bound on how much the probability of any event changes under an untruncated posterior: sqrt(C (L0 + 1/c) rho).
 
-    It replaces the constants of Zhang et al. 2016, Theorem 4 (2), which the text lost; derived in proofs.md P39 from
-    KL <= 2 C (L0 + 1/c) rho and Pinsker. It is not a privacy guarantee to rely on, and no mechanism here offers it:
-    it is (0, delta) with delta the result, C grows like the square root of the number of rows, and for data sets of
-    any use the bound is 1. A delta of this size allows a row to be published outright now and then.
+    It replaces the constants of Zhang et al. 2016, Theorem 4 (2), which the text lost (proofs.md P39). It is not a
+    privacy guarantee to rely on, and no mechanism here offers it: C grows like the square root of the number of rows,
+    and for data sets of any use the bound is 1.
 
     Args:
         rate: c of Assumption 2: the prior mass of parameters that are not L-Lipschitz is at most exp(-c (L - L0)).

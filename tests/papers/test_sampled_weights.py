@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpgraph as dg
-from dpgraph.papers.regression_sample import SampledWeights, largest_squared_norm, original_coefficients
+from dpgraph.papers.regression_sample import SampledWeights, largest_squared_norm
 from dpgraph.structure.design import Bounded, LinearDesign
 
 pytestmark = pytest.mark.proof
@@ -44,7 +44,7 @@ def test_predictions_in_the_units_of_the_rows_are_those_of_the_scaled_columns(se
     rng = np.random.default_rng(seed)
     design = LinearDesign(DESIGN.features, "income", (100, 900), intercept)
     weights = rng.standard_normal((3, len(design.columns) - 1))
-    found = original_coefficients(design, weights)
+    found = SampledWeights(design, weights, 100.0, 1.0).coefficients()
     assert list(found) == ["intercept", *(c.name for c in design.columns[:-1] if c.kind != "intercept")]
     row = {"age": rng.uniform(18, 90), "sex": rng.integers(2), "city": rng.integers(3), "size": rng.integers(3)}
     expected = 500 + 400 * weights @ scaled_row(design, row)
@@ -101,5 +101,5 @@ def test_draws_that_do_not_fit_are_refused(weights, radius, precision, message):
 
 def test_bounds_of_any_size_keep_their_meaning():
     design = LinearDesign({"x": Bounded(1e6, 3e6)}, "y", (-1e-3, 1e-3))
-    found = original_coefficients(design, np.array([[0.5, 0.25]]))
+    found = SampledWeights(design, np.array([[0.5, 0.25]]), 1.0, 1.0).coefficients()
     assert found["intercept"][0] + found["x"][0] * 3e6 == pytest.approx(0.75e-3)

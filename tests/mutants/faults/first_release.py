@@ -56,8 +56,8 @@ MUTANTS = (
     Mutant(
         "an update of Gibbs sampling at Delta, not 2 Delta",
         "papers/foulds.py",
-        'epsilon 0.5 (pure)\n    """\n    return PrivacyCost(2 * _delta(sensitivity))\n\n\ndef gibbs_sweep_cost',
-        'epsilon 0.5 (pure)\n    """\n    return PrivacyCost(_delta(sensitivity))\n\n\ndef gibbs_sweep_cost',
+        'epsilon 0.5 (pure)\n    """\n    return PrivacyCost(2 * exact(sensitivity, "sensitivity"))\n\n\ndef gibbs_sweep_cost',
+        'epsilon 0.5 (pure)\n    """\n    return PrivacyCost(exact(sensitivity, "sensitivity"))\n\n\ndef gibbs_sweep_cost',
         (f"{GIBBS_COSTS}::test_a_gibbs_update_and_an_annealed_one_cost_what_they_say",),
     ),
     Mutant(
@@ -71,14 +71,14 @@ MUTANTS = (
         "a random scan with the paper's discount",
         "papers/foulds.py",
         "    return gibbs_update_cost(sensitivity)\n",
-        "    return PrivacyCost(Fraction(float(np.log1p(np.expm1(2 * float(_delta(sensitivity))) / latents))))\n",
+        '    return PrivacyCost(Fraction(float(np.log1p(np.expm1(2 * float(exact(sensitivity, "sensitivity"))) / latents))))\n',
         (f"{GIBBS_COSTS}::test_a_random_scan_is_not_amplified_where_the_state_is_public",),
     ),
     Mutant(
         "an annealed update without its power",
         "papers/foulds.py",
-        "(2 * _power(beta) * delta for beta in powers)",
-        "(2 * delta for beta in powers)",
+        "* sum(_powers(powers), Fraction(0)))",
+        "* len([*powers]))",
         (f"{GIBBS_COSTS}::test_a_gibbs_update_and_an_annealed_one_cost_what_they_say",),
     ),
     Mutant(
@@ -140,8 +140,8 @@ MUTANTS = (
     Mutant(
         "held-out cells that teach",
         "papers/gibbs_sample.py",
-        "counts[_held_out_flags(self, statistics.network, shape)] = 0",
-        "counts[_held_out_flags(self, statistics.network, shape)] += 0",
+        "np.where(unseen, 0, margin)",
+        "np.where(unseen, margin, margin)",
         (f"{GIBBS}::test_held_out_cells_teach_nothing",),
     ),
     Mutant(
