@@ -1,7 +1,7 @@
 """Plots: each function takes a value and optionally matplotlib axes, and returns the axes.
 
-Needs the extra ``dpgraph[plot]``. Every value plotted here is public: released or simulated. Scores, coefficients,
-transitions, arcs and the mechanisms of a cost are drawn on pages alone: ``dg.write_html``.
+Needs the extra ``dpgraph[plot]``. Every value plotted here is public: released or simulated. Networks, states over
+time, emissions, transitions, scores and coefficients are drawn on pages: ``dg.write_html``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from dpgraph.analysis.choice import ranked
 from dpgraph.analysis.cost import PrivacyReport, expected_counts
 from dpgraph.audit import Calibration
 from dpgraph.inference.arguments import check_whole_number
-from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.queries.answer import Answer
@@ -24,16 +23,12 @@ from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.records import exact
 from dpgraph.structure.domain import DomainError, NetworkError
-from dpgraph.structure.layout import layered
-from dpgraph.structure.network import Network
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: The most rows that a list of bars or intervals shows.
 MOST_ROWS = 40
-#: The most names along a horizontal axis; of more, evenly spaced ones are shown.
-MOST_NAMES = 12
 #: Colours that are told apart with any colour vision (Okabe and Ito 2008), without the black; dark brown is in the
 #: place of the yellow, whose lines are all but lost on white.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#661100", "#8a8a8a")
@@ -144,91 +139,6 @@ def _intervals(axes: Any, names: list[str], parts: list[Reals], beside: list[Rea
     return axes
 
 
-def network(report: PrivacyReport, by: str = "rmse", axes: Any = None) -> Axes:
-    """The DAG in layers, parents above their children: variables darker, and arcs wider, the more they cost.
-
-    Args:
-        report: The report of ``privacy_cost``.
-        by: The column of ``report.nodes`` that colours: ``"rmse"``, ``"n needed"``, ``"cells"``, or with n ``"tv"``.
-        axes: Where to draw; new ones by default.
-
-    Raises:
-        DomainError: If the report has no such column of numbers.
-    """
-    _require_matplotlib()
-    from matplotlib import colormaps
-    from matplotlib.colors import LogNorm, Normalize
-
-    values = np.array([row.get(by, "") for row in report.family_rows])
-    if values.dtype.kind not in "iuf":
-        raise DomainError(f"{by!r} is no column of numbers of the report; it has rmse, n needed, cells and, with n, tv")
-    low, high = float(values.min()), float(values.max())
-    scale = (LogNorm if low > 0 and high > 20 * low else Normalize)(low, high if high > low else low + 1)
-    shades = colormaps["cividis_r"](scale(values.astype(float)))
-    arcs = [(*arc, {"color": "0.35", "linewidth": 0.7 + 2.8 * share}) for arc, share in report.arc_shares.items()]
-    axes = _graph(axes, report.network, arcs, shades)
-    from matplotlib.cm import ScalarMappable
-
-    words = {"rmse": "standard error of a cell, rows", "tv": "total variation error of the margin"}
-    bar = axes.figure.colorbar(ScalarMappable(scale, colormaps["cividis_r"]), ax=axes, shrink=0.6, aspect=25)
-    bar.set_label(words.get(by, by), fontsize=8)
-    bar.ax.tick_params(which="both", labelsize=8)
-    return axes
-
-
-def learned(found: LearnedNetwork, axes: Any = None) -> Axes:
-    """The learned graph in layers: an arc is wider the stronger it is, and paler the less often it is chosen.
-
-    How often is the share of draws of the pairs on which the two are joined, of ``found.edges``, so the first picture
-    takes as long as choosing on twenty draws. Arcs of methods that paid for their choices are all of one shade.
-
-    Args:
-        found: The network of ``dg.learn_network`` or ``dg.choose_network``.
-        axes: Where to draw; new ones by default.
-
-    Raises:
-        NetworkError: If it is no learned network.
-    """
-    if not isinstance(found, LearnedNetwork):
-        raise NetworkError(f"a learned network is needed; got {type(found).__name__}")
-    edges = found.edges
-    strongest = max(edges["strength"].max(), 1e-12) if len(edges) else 1.0
-    arcs = []
-    for edge in edges.iloc[::-1].itertuples():
-        often = 1.0 if np.isnan(edge.share) else float(edge.share)
-        style = {"linewidth": 0.6 + 3.4 * edge.strength / strongest, "alpha": 0.15 + 0.85 * often}
-        arcs.append((edge.parent, edge.child, {"color": COLOURS[0], **style}))
-    axes = _graph(axes, found.network, arcs, np.ones((len(found.network.domain.names), 4)))
-    words = f"wider: stronger, up to total variation {strongest:.2g}" if len(edges) else "no arcs"
-    chosen = (
-        "; paler: chosen on fewer draws of the released pairs"
-        if bool(np.isfinite(edges["share"].to_numpy(float)).any())
-        else ""
-    )
-    axes.set_title(words + chosen, fontsize=8, loc="left")
-    return axes
-
-
-def _graph(axes: Any, network: Network, arcs: Any, shades: Reals) -> Any:
-    """A DAG in layers: arcs as (parent, child, style), and the colour of each variable's box, shape (variables, 4)."""
-    places, position = layered(network), network.position
-    across, down = np.array(places.across), -np.array(places.down, float)
-    axes = _axes(axes, (min(2 + places.width, 40), min(1.4 + 0.85 * places.height, 30)))
-    for parent, child, style in arcs:
-        one, other = position[parent], position[child]
-        bend = f"arc3,rad={0.18 if abs(down[one] - down[other]) > 1 else 0}"  # round the layers that the arc skips
-        style = {"arrowstyle": "-|>", "shrinkA": 9, "shrinkB": 9, "connectionstyle": bend, **style}
-        axes.annotate("", (across[other], down[other]), (across[one], down[one]), arrowprops=style)
-    for i, name in enumerate(network.domain.names):
-        dark = shades[i, :3] @ [0.2126, 0.7152, 0.0722] < 0.45
-        box = {"boxstyle": "round,pad=0.35", "facecolor": shades[i], "edgecolor": "0.2", "linewidth": 0.8}
-        text = {"color": "white" if dark else "black", "fontsize": 8, "ha": "center", "va": "center"}
-        axes.text(across[i], down[i], name if len(name) <= 14 else f"{name[:13]}\u2026", bbox=box, **text)
-    axes.set(xlim=(-0.8, places.width - 0.2), ylim=(0.5 - places.height, 0.6))
-    axes.set_axis_off()
-    return axes
-
-
 def cost_curves(report: PrivacyReport, epsilons: Any = None, axes: Any = None) -> Axes:
     """The expected error of each mechanism over epsilon, both on log scales.
 
@@ -259,67 +169,6 @@ def cost_curves(report: PrivacyReport, epsilons: Any = None, axes: Any = None) -
     return axes
 
 
-def hmm_states(model: HiddenMarkovModel | Any, axes: Any = None) -> Axes:
-    """The most probable state of each sequence over time, as a colour whose opacity is its probability.
-
-    Pale cells are uncertain; white would be probability 0.
-
-    Args:
-        model: A ``HiddenMarkovModel``, or a fitted ``PrivateHMM``.
-        axes: Where to draw; new ones by default.
-
-    Raises:
-        NetworkError: If the model is neither.
-    """
-    fitted = _hidden_markov(model)
-    chains, steps = (fitted.network.domain.levels(name) for name in (fitted.sequence, fitted.time))
-    axes = _axes(axes, (3 + 0.18 * min(len(steps), 60), 1.2 + 0.35 * len(chains)))
-    probabilities, colours = fitted.state_probabilities, _state_colours(fitted.n_states)
-    shades = colours[probabilities.argmax(axis=2)]
-    shades[..., 3] = probabilities.max(axis=2)
-    axes.imshow(shades, aspect="auto", interpolation="nearest")
-    axes.set_yticks(range(len(chains)), [str(level) for level in chains], fontsize=8)
-    axes.set_yticks(np.arange(len(chains) - 1) + 0.5, minor=True)
-    axes.tick_params(axis="y", which="minor", length=0)
-    axes.grid(which="minor", axis="y", color="white", linewidth=4)
-    _name_ticks(axes, steps)
-    axes.set(xlabel=fitted.time, ylabel=fitted.sequence)
-    marks = [axes.plot([], [], "s", color=colour, label=f"state {k}")[0] for k, colour in enumerate(colours)]
-    axes.legend(handles=marks, loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=8, frameon=False)
-    return axes
-
-
-def hmm_emissions(model: HiddenMarkovModel | Any, field: str, probability: float = 0.9, axes: Any = None) -> Axes:
-    """Emission probabilities of one field: a bar for each level and state, with credible intervals.
-
-    Args:
-        model: A ``HiddenMarkovModel``, or a fitted ``PrivateHMM``.
-        field: One of the model's fields.
-        probability: Of the intervals.
-        axes: Where to draw; new ones by default.
-
-    Raises:
-        NetworkError: If the model is neither.
-        DomainError: If the field is not one of the model's, or the probability is not between 0 and 1.
-    """
-    fitted = _hidden_markov(model, field)
-    if not 0 < probability < 1:
-        raise DomainError(f"probability must be above 0 and below 1; got {probability!r}")
-    levels, states = fitted.network.domain.levels(field), fitted.n_states
-    axes = _axes(axes, (2.5 + 0.22 * min(len(levels) * states, 60), 3.5))
-    tails = ((1 - probability) / 2, (1 + probability) / 2)
-    low, high = np.quantile(fitted.emissions[field], tails, axis=(0, 1))
-    width = 0.8 / states
-    for k, (mean, colour) in enumerate(zip(fitted.mean_emission(field), _state_colours(states), strict=True)):
-        place = np.arange(len(levels)) + (k - (states - 1) / 2) * width
-        axes.bar(place, mean, width, color=colour, label=f"state {k}")
-        axes.vlines(place, low[k], high[k], color="0.2", linewidth=1)
-    _name_ticks(axes, levels)
-    axes.set(ylim=(0, 1), xlabel=field, ylabel=f"probability, with {probability:.0%} intervals")
-    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=8, frameon=False)
-    return axes
-
-
 def hmm_forecast(
     model: HiddenMarkovModel | Any,
     field: str,
@@ -344,7 +193,11 @@ def hmm_forecast(
         DomainError: If the field or the sequence is not one of the model's.
         InferenceError: If steps is not a whole number of at least 1, or the probability no probability.
     """
-    fitted = _hidden_markov(model, field)
+    fitted = getattr(model, "model_", model)
+    if not isinstance(fitted, HiddenMarkovModel):
+        raise NetworkError(f"a HiddenMarkovModel or a fitted PrivateHMM is needed; got {type(model).__name__}")
+    if field not in fitted.fields:
+        raise DomainError(f"{field!r} is not a field of the model; it has {', '.join(fitted.fields)}")
     sequences = fitted.network.domain.levels(fitted.sequence)
     chosen = sequences[0] if sequence is None else sequence
     if chosen not in sequences:
@@ -371,46 +224,11 @@ def hmm_forecast(
     return axes
 
 
-def _hidden_markov(model: Any, field: str | None = None) -> HiddenMarkovModel:
-    fitted = getattr(model, "model_", model)
-    if not isinstance(fitted, HiddenMarkovModel):
-        raise NetworkError(f"a HiddenMarkovModel or a fitted PrivateHMM is needed; got {type(model).__name__}")
-    if field is not None and field not in fitted.fields:
-        raise DomainError(f"{field!r} is not a field of the model; it has {', '.join(fitted.fields)}")
-    return fitted
-
-
-def _state_colours(states: int) -> Any:
-    """One colour for each state, shape (states, 4); told apart with any colour vision where there are up to eight."""
-    _require_matplotlib()
-    from matplotlib import colormaps
-    from matplotlib.colors import to_rgba_array
-
-    if states <= len(COLOURS):
-        return to_rgba_array(COLOURS[:states])
-    if states <= 20:
-        return colormaps["tab20"](np.arange(states))
-    return colormaps["turbo"](np.linspace(0, 1, states))
-
-
-def _name_ticks(axes: Any, levels: Any) -> None:
-    """Names along the horizontal axis, of all levels or of evenly spaced ones."""
-    shown = range(0, len(levels), -(-len(levels) // MOST_NAMES))
-    names = [str(levels[i]) for i in shown]
-    slanted = sum(map(len, names)) > 60
-    turn = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if slanted else {}
-    axes.set_xticks(list(shown), names, fontsize=8, **turn)
-
-
 def _axes(axes: Any, size: tuple[float, float]) -> Any:
     if axes is not None:
         return axes
-    _require_matplotlib()
+    if find_spec("matplotlib") is None:
+        raise ImportError("pictures need matplotlib: pip install 'dpgraph[plot]'")
     from matplotlib.figure import Figure
 
     return Figure(figsize=size, layout="constrained").subplots()
-
-
-def _require_matplotlib() -> None:
-    if find_spec("matplotlib") is None:
-        raise ImportError("pictures need matplotlib: pip install 'dpgraph[plot]'")

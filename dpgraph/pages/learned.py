@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy.special import rel_entr
 
 from dpgraph.inference.draws import ParameterDraws, mixing_note
 from dpgraph.inference.graphs.learned import LearnedNetwork, strength
@@ -19,7 +21,7 @@ from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.pages.blocks import Intervals, Page, Ribbons, Section, Shades, Table, Words
 from dpgraph.pages.contents import computed, drawn, facts_of, measurements, page_of, plain_graph, protection
 from dpgraph.privacy.arrays import Reals
-from dpgraph.structure.design import Bounded, LinearDesign
+from dpgraph.structure.design import Bounded, LinearDesign, in_words
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
 
@@ -39,26 +41,26 @@ MOST_BARS = 60
 
 
 def _mixing(note: str) -> list[Words]:
-    if not note:
-        return []
-    words = f"{note[0].upper()}{note[1:]}: intervals may be wrong. Longer chains from the same release are free."
-    return [Words([words], "warning")]
+    words = f"{note[:1].upper()}{note[1:]}: intervals may be wrong. Longer chains from the same release are free."
+    return [Words([words], "warning")] if note else []
 
 
 def tables_section(
-    network: Network, mean: Mapping[str, Reals], ends: Mapping[str, Reals] | None
+    network: Network, mean: Mapping[str, Reals], ends: Mapping[str, Reals] | None = None, *notes: Words
 ) -> tuple[Section, dict[str, Any]]:
     """The DAG and the tables, for the page's program to show one variable at a time; and its data.
 
     ``mean`` has P(level | parents) of each variable, axes (variable, *parents); ``ends`` the ends of intervals, axes
-    (low and high, variable, *parents), where there are any.
+    (low and high, variable, *parents), where there are any. Arcs are as wide as they are strong.
     """
     tables: list[Any] = []
     room = MOST_ENTRIES
     for name in network.domain.names:
         room -= mean[name].size
-        interval = None if ends is None else ends[name]
-        tables.append(None if room < 0 else _plain_table(network, name, mean[name], interval))
+        parts = {"mean": mean[name]}
+        if ends is not None:
+            parts["low"], parts["high"] = ends[name]
+        tables.append(None if room < 0 else _plain_table(network, name, parts))
     sizes = [float(mean[name].size) for name in network.domain.names]
     measures = [{"name": "cells", "words": "entries of the variable's table", "values": sizes}]
     if ends is not None:
@@ -67,12 +69,24 @@ def tables_section(
     left = sum(table is None for table in tables)
     words = f"The tables of {left} variables are left out: there are more than {MOST_ENTRIES:,} entries."
     shown = "with their intervals" if ends is not None else "as they were learned"
-    graph = drawn(network, "the network", f"Choose a variable to see its probabilities, {shown}.")
-    section = Section("Probabilities", [*([Words([words])] if left else []), graph])
+    arcs = _strengths(network, mean)
+    most = max(arcs.values(), default=0.0) or 1.0
+    shares = {arc: one / most for arc, one in arcs.items()}
+    graph = drawn(network, "the network", f"Choose a variable to see its probabilities, {shown}.", shares)
+    section = Section("Probabilities", [*notes, *([Words([words])] if left else []), graph])
     return section, {"graph": plain_graph(network, measures), "tables": tables}
 
 
-def _plain_table(network: Network, name: str, mean: Reals, ends: Reals | None) -> dict[str, Any]:
+def _strengths(network: Network, mean: Mapping[str, Reals]) -> dict[tuple[str, str], float]:
+    """The strength of each arc, by parent and child."""
+    return {
+        (parent, child): strength(mean[child], axis)
+        for child, parents in network.parents.items()
+        for axis, parent in enumerate(parents, 1)
+    }
+
+
+def _plain_table(network: Network, name: str, parts: Mapping[str, Reals]) -> dict[str, Any]:
     """One table: numbers in C order, a column for each parent configuration."""
     parents = network.parents[name]
     levels = [network.domain.levels(parent) for parent in parents]
@@ -80,7 +94,6 @@ def _plain_table(network: Network, name: str, mean: Reals, ends: Reals | None) -
         ", ".join(f"{parent}={levels[at][i]}" for at, (parent, i) in enumerate(zip(parents, index, strict=True)))
         for index in np.ndindex(*map(len, levels))
     ]
-    parts = {"mean": mean} if ends is None else {"mean": mean, "low": ends[0], "high": ends[1]}
     numbers = {part: np.round(values.ravel(), 5).tolist() for part, values in parts.items()}
     return {"levels": [str(level) for level in network.domain.levels(name)], "given": given, **numbers}
 
@@ -96,26 +109,17 @@ def _counted(network: Network) -> str:
 
 @page_of.register
 def _of_probabilities(value: Probabilities) -> Page:
-    section, data = tables_section(value.network, value.tables, None)
-    sections = [protection(value.provenance), section, *_edges(value)]
+    section, data = tables_section(value.network, value.tables)
+    arcs = _strengths(value.network, value.tables)
+    rows = [[*arc, arcs[arc]] for arc in sorted(arcs, key=lambda arc: -arcs[arc])[:MOST_EDGES]]
+    edges = [Section("Edges", [Table(["parent", "child", "strength"], rows, STRENGTH)])] if rows else []
+    sections = [protection(value.provenance), section, *edges]
     return Page(f"Probabilities of a network of {_counted(value.network)}", "", sections, data)
-
-
-def _edges(value: Probabilities) -> list[Section]:
-    found: list[list[Any]] = [
-        [parent, name, strength(value.table(name), axis)]
-        for name, parents in value.network.parents.items()
-        for axis, parent in enumerate(parents, 1)
-    ]
-    if not found:
-        return []
-    order = np.argsort([-row[2] for row in found], kind="stable")[:MOST_EDGES]
-    return [Section("Edges", [Table(["parent", "child", "strength"], [found[i] for i in order], STRENGTH)])]
 
 
 @page_of.register
 def _of_learned(value: LearnedNetwork) -> Page:
-    section, data = tables_section(value.network, value.probabilities.tables, None)
+    section, data = tables_section(value.network, value.probabilities.tables)
     record = value.provenance
     behind = [] if record is None else [measurements(record)]
     sections = [protection(record), _chosen(value), section, *behind]
@@ -144,69 +148,44 @@ def _chosen(value: LearnedNetwork) -> Section:
 
 
 @page_of.register
-def _of_posterior(value: DirichletPosterior) -> Page:
-    section, data = tables_section(value.network, value.mean().tables, value.interval(LEVEL))
-    words = Words(
-        [
+def _of_posterior(value: DirichletPosterior | PosteriorDraws) -> Page:
+    if isinstance(value, PosteriorDraws):
+        said, notes = f"noise accounted for, {len(value):,} draws", _mixing(mixing_note(value.diagnostics))
+    else:
+        said = "noise not accounted for"
+        words = (
             "These intervals take the released numbers as exact: they leave the noise out, and are too narrow where it "
             "matters. A noise-aware posterior has honest ones."
-        ],
-        "advice",
-    )
-    section = Section(section.title, [words, *section.blocks])
-    sections = [protection(value.provenance), section]
-    return Page(f"Posterior of a network of {_counted(value.network)}", "noise not accounted for", sections, data)
+        )
+        notes = [Words([words], "advice")]
+    section, data = tables_section(value.network, value.mean().tables, value.interval(LEVEL), *notes)
+    how = [computed(value)] if isinstance(value, PosteriorDraws) else []
+    title = f"Posterior of a network of {_counted(value.network)}"
+    return Page(title, said, [protection(value.provenance), section, *how], data)
 
 
 @page_of.register
-def _of_draws(value: PosteriorDraws) -> Page:
-    section, data = tables_section(value.network, value.mean().tables, value.interval(LEVEL))
-    section = Section(section.title, [*_mixing(mixing_note(value.diagnostics)), *section.blocks])
-    sections = [protection(value.provenance), section, computed(value)]
-    return Page(
-        f"Posterior of a network of {_counted(value.network)}",
-        f"noise accounted for, {len(value):,} draws",
-        sections,
-        data,
-    )
-
-
-@page_of.register
-def _of_naive_bayes(value: NaiveBayes) -> Page:
-    section, data = tables_section(value.probabilities.network, value.probabilities.tables, None)
-    sections = [protection(value.provenance), *_classes(value.target, [value.probabilities]), section]
-    return Page(f"Naive Bayes classifier of {value.target}", f"{len(value.features)} features", sections, data)
-
-
-@page_of.register
-def _of_ensemble(value: NaiveBayesEnsemble) -> Page:
-    network = value.draws[0].network
-    tables = {name: np.stack([draw.table(name) for draw in value.draws]) for name in network.domain.names}
+def _of_naive_bayes(value: NaiveBayes | NaiveBayesEnsemble) -> Page:
+    draws = value.draws if isinstance(value, NaiveBayesEnsemble) else (value.probabilities,)
+    network, many = draws[0].network, len(draws)
+    tables = {name: np.stack([draw.table(name) for draw in draws]) for name in network.domain.names}
     mean = {name: table.mean(axis=0) for name, table in tables.items()}
     ends = {name: _ends(table, 0) for name, table in tables.items()}
-    section, data = tables_section(network, mean, ends if len(value.draws) > 1 else None)
-    sections = [protection(value.provenance), *_classes(value.target, value.draws), section]
-    words = f"{len(value.features)} features, {len(value.draws)} draws of the tables"
+    section, data = tables_section(network, mean, ends if many > 1 else None)
+    sections = [protection(value.provenance), *_classes(value.target, network, mean), section]
+    words = f"{len(value.features)} features" + (f", {many} draws of the tables" if many > 1 else "")
     return Page(f"Naive Bayes classifier of {value.target}", words, sections, data)
 
 
-def _classes(target: str, draws: Any) -> list[Section]:
-    network = draws[0].network
-    labels = [str(level) for level in network.domain.levels(target)]
-    prior = np.mean([draw.table(target) for draw in draws], axis=0)
-    rows = []
-    for name in network.domain.names:
-        if name == target:
-            continue
-        table = np.mean([draw.table(name) for draw in draws], axis=0)
-        joint = table * prior
-        share = joint.sum(axis=1, keepdims=True) * prior
-        with np.errstate(divide="ignore", invalid="ignore"):
-            told = float(np.where(joint > 0, joint * np.log2(joint / share), 0.0).sum())
+def _classes(target: str, network: Network, mean: Mapping[str, Reals]) -> list[Section]:
+    prior, rows = mean[target], []
+    for name in (name for name in network.domain.names if name != target):
+        joint = mean[name] * prior
+        told = float(rel_entr(joint, joint.sum(axis=1, keepdims=True) * prior).sum()) / math.log(2)
         rows.append([name, network.domain.sizes[name], told])
     rows.sort(key=lambda row: -row[2])
     note = "information: what the feature alone tells of the label on average, in bits; noise adds some of its own."
-    shares = [[label, share] for label, share in zip(labels, prior.tolist(), strict=True)]
+    shares = [[str(label), share] for label, share in zip(network.domain.levels(target), prior.tolist(), strict=True)]
     return [
         Section("Labels", [Table([target, "probability"], shares)]),
         Section("Features", [Table(["feature", "levels", "information"], rows, note)]),
@@ -270,12 +249,8 @@ def _emissions(value: HiddenMarkovModel, name: str, states: list[str]) -> list[A
 
 
 @page_of.register
-def _of_regression(value: LinearRegressionModel) -> Page:
-    return _of_regression_draws(value.draws)
-
-
-@page_of.register
-def _of_regression_draws(value: RegressionDraws) -> Page:
+def _of_regression(value: LinearRegressionModel | RegressionDraws) -> Page:
+    value = value.draws if isinstance(value, LinearRegressionModel) else value
     frame = value.coefficients(LEVEL)
     rows = [[str(name), *map(float, row)] for name, row in zip(frame.index, frame.to_numpy(), strict=True)]
     columns = ["coefficient", "mean", "sd", "low", "high", "share of prior"]
@@ -287,11 +262,13 @@ def _of_regression_draws(value: RegressionDraws) -> Page:
     )
     middle, low, high = value.noise_deviation(LEVEL)
     about = {f"deviation of {value.design.target} about its prediction": middle, "from": low, "to": high}
+    names = (*value.design.features, value.design.target)
+    declared = [[name, in_words(value.design.declared(name))] for name in names]
     sections = [
         protection(value.provenance),
         Section("Effects", [*_mixing(mixing_note(value.diagnostics)), *_effects(value.design, value.in_units)]),
         Section("Coefficients", [Table(columns, rows, note), facts_of(about)]),
-        _declared(value.design),
+        Section("What was declared", [Table(["column", "bounds or levels"], declared)]),
         computed(value),
     ]
     words = f"{len(value.design.features)} features, {len(value):,} draws"
@@ -317,17 +294,6 @@ def _effects(design: LinearDesign, in_units: Reals) -> list[Any]:
     )
     bars = Intervals(names, effects.mean(axis=0).tolist(), low.tolist(), high.tolist(), axis, zero=True)
     return [Words([words]), bars]
-
-
-def _declared(design: LinearDesign) -> Section:
-    rows = []
-    for name, feature in {**design.features, design.target: design.bounds}.items():
-        if isinstance(feature, Bounded):
-            said = f"{feature.middle - feature.half:g} to {feature.middle + feature.half:g}"
-        else:
-            said = ", ".join(map(str, feature.levels))
-        rows.append([name, said])
-    return Section("What was declared", [Table(["column", "bounds or levels"], rows)])
 
 
 @page_of.register

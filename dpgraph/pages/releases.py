@@ -55,14 +55,14 @@ def _value(value: Any) -> tuple[list[Section], dict[str, Any]]:
             note = "Sums over the rows, in their units or scaled to -1 to 1; noise sd: of the noise in each."
             return [Section("What was released", [Table(["sum of", "released", "noise sd"], rows, note)])], {}
         case Probabilities():
-            section, data = tables_section(value.network, value.tables, None)
+            section, data = tables_section(value.network, value.tables)
             return [section], data
         case (Probabilities(), *_):
             network = value[0].network
             mean = {name: np.mean([draw.table(name) for draw in value], axis=0) for name in network.domain.names}
-            section, data = tables_section(network, mean, None)
             words = Words([f"{len(value)} sets of probabilities were drawn; their average is shown."])
-            return [Section(section.title, [words, *section.blocks])], data
+            section, data = tables_section(network, mean, None, words)
+            return [section], data
         case tuple():
             return [Section("What was released", [Table(["number"], [[float(one)] for one in value], digits=6)])], {}
     network = getattr(value, "network", None)

@@ -204,7 +204,7 @@ class LinearDesign:
 
     def _repr_html_(self) -> str:
         names = (self.target, *self.features)
-        rows = [{"variable": name, "declared": _in_words(self.declared(name))} for name in names[: MOST_ROWS + 1]]
+        rows = [{"variable": name, "declared": in_words(self.declared(name))} for name in names[: MOST_ROWS + 1]]
         title = f"Linear regression of {self.target} on {counted(len(self.features), 'feature')}"
         products = f"{counted(len(self.columns), 'column')}; {counted(len(self.pairs), 'product')} of two are summed"
         return as_html(title, rows, [products], total=len(names))
@@ -405,7 +405,8 @@ def feature_of(name: Any, value: Any) -> Feature:
     return bounds_of(name, value)
 
 
-def _in_words(declared: Feature) -> str:
+def in_words(declared: Feature) -> str:
+    """Bounds or levels, as people read them."""
     if not isinstance(declared, Bounded):
         return short(declared.levels)
     missing = "" if declared.missing is None else f", missing as {declared.missing:g}"
