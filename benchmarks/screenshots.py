@@ -90,21 +90,19 @@ PAGES: dict[str, tuple[Callable[[], Any], str, int]] = {
 
 
 def pictures(out: Path) -> None:
-    """Six of ``dpgraph.plot``'s pictures in one figure."""
+    """Four of ``dpgraph.plot``'s pictures in one figure."""
     from matplotlib.figure import Figure
 
     found = release()
     draws, plug_in = dg.posterior(found, draws=400, seed=1), dg.posterior(found, method="plug-in")
     model = hidden()
-    figure = Figure(figsize=(15, 13), layout="constrained")
-    axes = figure.subplots(3, 2)
-    plot.network(asia(), "tv", axes[0, 0])
-    plot.cost_curves(dg.privacy_cost(dg.read_network("example:asia"), epsilon=1, n=10_000), axes=axes[0, 1])
-    plot.posterior(draws, "dysp", axes=axes[1, 0], plug_in=plug_in)
+    figure = Figure(figsize=(15, 9), layout="constrained")
+    axes = figure.subplots(2, 2)
+    plot.cost_curves(dg.privacy_cost(dg.read_network("example:asia"), epsilon=1, n=10_000), axes=axes[0, 0])
+    plot.posterior(draws, "dysp", axes=axes[0, 1], plug_in=plug_in)
     asked = "lung", {"xray": "yes", "smoke": "yes"}
-    plot.answer(dg.query(draws, *asked), axes[1, 1], plug_in=dg.query(plug_in.sample(1, 400), *asked))
-    plot.hmm_states(model, axes[2, 0])
-    plot.hmm_forecast(model, model.model_.fields[0], 12, axes=axes[2, 1])
+    plot.answer(dg.query(draws, *asked), axes[1, 0], plug_in=dg.query(plug_in.sample(1, 400), *asked))
+    plot.hmm_forecast(model, model.model_.fields[0], 12, axes=axes[1, 1])
     figure.savefig(out / "pictures.png", dpi=70)
 
 

@@ -16,7 +16,7 @@ released = dg.release(dg.count(pd.DataFrame({"a": ["x", "y"]}), network), dg.Lap
 draws = dg.posterior(released, method="tables", draws=2)
 """
 CALLS = {
-    "plot": ["plot.network(dg.privacy_cost(network, epsilon=1))", "plot.posterior(draws, 'a')"],
+    "plot": ["plot.cost_curves(dg.privacy_cost(network, epsilon=1))", "plot.posterior(draws, 'a')"],
     "arviz": ["dg.to_datatree(draws)"],
     "pld": ["budget.cost(method='pld', delta=1e-6)"],
     "team": ["dg.Budget.open('postgresql://nobody@localhost/none', dataset='survey', epsilon=1)"],

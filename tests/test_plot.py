@@ -98,55 +98,6 @@ def hidden():
     )
 
 
-def test_ribbons_show_the_most_probable_state_and_how_probable_it_is(hidden, tmp_path):
-    axes = plot.hmm_states(hidden)
-    shades = np.asarray(axes.images[0].get_array())
-    frame = hidden.predict()
-    np.testing.assert_allclose(shades[..., 3].ravel(), frame["probability"])
-    legend = {
-        text.get_text(): mark.get_color()
-        for text, mark in zip(axes.get_legend().get_texts(), axes.get_legend().get_lines(), strict=True)
-    }
-    for shade, state in zip(shades.reshape(-1, 4), frame["state"], strict=True):
-        np.testing.assert_allclose(shade[:3], legend[f"state {state}"][:3])
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["N", "S", "W"]
-    assert [label.get_text() for label in axes.get_xticklabels()] == [str(month) for month in range(0, 14, 2)]
-    assert saved(axes, tmp_path)
-
-
-def test_bars_are_the_mean_emissions_and_lines_their_intervals(hidden, tmp_path):
-    axes = plot.hmm_emissions(hidden, "size", probability=0.5)
-    np.testing.assert_allclose([bar.get_height() for bar in axes.patches], hidden.emission_frame("size").stack())
-    flat = hidden.emissions["size"].reshape(20, 3, 3)
-    for k, lines in enumerate(axes.collections):
-        ends = np.array([segment[:, 1] for segment in lines.get_segments()])
-        np.testing.assert_allclose(ends.T, np.quantile(flat[:, k], (0.25, 0.75), axis=0))
-    places = np.sort([bar.get_x() + bar.get_width() / 2 for bar in axes.patches])
-    assert (np.diff(places) > 0.2).all()
-    assert saved(axes, tmp_path)
-    with pytest.raises(dg.errors.DomainError, match="'month' is not a field"):
-        plot.hmm_emissions(hidden, "month")
-    for wrong in (0, 1, 90):
-        with pytest.raises(dg.errors.DomainError, match="probability"):
-            plot.hmm_emissions(hidden, "size", wrong)
-
-
-def test_a_fitted_estimator_serves_and_anything_else_is_refused(hidden):
-    rows = pd.DataFrame(
-        {"region": ["N", "S"] * 60, "month": [0, 1, 2] * 40, "kind": ["a", "b"] * 60, "size": [1] * 120}
-    )
-    estimator = dg.PrivateHMM(2, HMM.domain, epsilon=5, iterations=10, burn_in=5, noise=dg.testing.SeededNoise(1)).fit(
-        rows
-    )
-    drawn = plot.hmm_emissions(estimator, "kind").patches
-    np.testing.assert_allclose([bar.get_height() for bar in drawn[:2]], estimator.model_.mean_emission("kind")[0])
-    with pytest.raises(dg.errors.NetworkError, match="got PrivateHMM"):
-        plot.hmm_states(dg.PrivateHMM(2, HMM.domain))
-    with pytest.raises(dg.errors.NetworkError, match="got str"):
-        plot.hmm_emissions("a model", "kind")
-    assert plot.hmm_states(hidden, axes=(axes := plot.hmm_states(hidden))) is axes
-
-
 @pytest.mark.parametrize("sequence", [None, "W"])
 def test_forecasts_are_those_of_the_model_step_by_step(hidden, sequence, tmp_path):
     axes = plot.hmm_forecast(hidden, "size", 4, 0.8, sequence=sequence)
@@ -171,13 +122,9 @@ def test_forecasts_of_what_is_not_there_are_refused(hidden):
         plot.hmm_forecast(hidden, "size", sequence="E")
     with pytest.raises(dg.errors.InferenceError, match="steps"):
         plot.hmm_forecast(hidden, "size", 0)
-    with pytest.raises(dg.errors.NetworkError, match="int"):
-        plot.hmm_forecast(3, "size")
-
-
-@pytest.mark.parametrize("states", [2, 11, 25])
-def test_every_state_has_its_own_colour(states):
-    assert len(np.unique(plot._state_colours(states), axis=0)) == states
+    for wrong, kind in ((3, "int"), (dg.PrivateHMM(2, HMM.domain), "PrivateHMM")):
+        with pytest.raises(dg.errors.NetworkError, match=f"got {kind}"):
+            plot.hmm_forecast(wrong, "size")
 
 
 def test_an_answer_is_drawn_with_its_intervals(tmp_path):
@@ -208,28 +155,6 @@ def test_an_answer_is_drawn_with_its_intervals(tmp_path):
 
 
 REPORT = dg.privacy_cost(dg.read_network("example:asia"), epsilon=1, delta="1e-6", n=500)
-
-
-@pytest.mark.parametrize("by", ["rmse", "tv", "n needed", "cells"])
-def test_the_network_is_coloured_by_what_it_costs(by, tmp_path):
-    axes = plot.network(REPORT, by)
-    names = [text.get_text() for text in axes.texts if text.get_text()]
-    assert names == list(REPORT.network.domain.names)
-    boxes = {text.get_text(): text.get_bbox_patch() for text in axes.texts if text.get_text()}
-    darkness = [-np.dot(boxes[name].get_facecolor()[:3], [0.2126, 0.7152, 0.0722]) for name in names]
-    values = REPORT.nodes[by].to_numpy()
-    assert (np.argsort(darkness, kind="stable") == np.argsort(values, kind="stable")).all()
-    place = {text.get_text(): text.get_position() for text in axes.texts if text.get_text()}
-    for child, parents in REPORT.network.parents.items():
-        assert all(place[parent][1] > place[child][1] for parent in parents)
-    assert saved(axes, tmp_path)
-
-
-def test_a_column_that_is_no_number_colours_nothing():
-    with pytest.raises(dg.errors.DomainError, match="'law'"):
-        plot.network(REPORT, "law")
-    with pytest.raises(dg.errors.DomainError, match="'tv'"):
-        plot.network(dg.privacy_cost(REPORT.network, epsilon=1), "tv")
 
 
 def test_curves_are_the_reports_at_their_epsilons(tmp_path):
@@ -271,45 +196,3 @@ def test_every_colour_is_seen_on_white():
 
     light = [[c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(x)] for x in plot.COLOURS]
     assert (1.05 / (np.array(light) @ [0.2126, 0.7152, 0.0722] + 0.05)).min() > 2
-
-
-@pytest.fixture(scope="module")
-def chosen():
-    """A chain a, b, c of strong arcs, chosen from tables with little noise."""
-    rng = np.random.default_rng(0)
-    a = rng.integers(0, 2, 2000)
-    b = a ^ (rng.random(2000) < 0.05)
-    c = b ^ (rng.random(2000) < 0.3)
-    rows = pd.DataFrame({"a": a, "b": b.astype(int), "c": c.astype(int)})
-    domain = {name: [0, 1] for name in "abc"}
-    unit = dg.PrivacyUnit("add-remove")
-    return dg.learn_network(rows, domain, epsilon=5, delta="1e-6", unit=unit, noise=dg.testing.SeededNoise(1))
-
-
-def test_arcs_of_a_learned_network_are_as_wide_as_strong_and_as_opaque_as_often_chosen(chosen, tmp_path):
-    axes = plot.learned(chosen)
-    place = {text.get_text(): text.get_position() for text in axes.texts if text.get_text()}
-    assert set(place) == set(chosen.network.domain.names)
-    drawn = {
-        (text.xyann, text.xy): (text.arrow_patch.get_linewidth(), text.arrow_patch.get_alpha())
-        for text in axes.texts
-        if not text.get_text()
-    }
-    edges = chosen.edges
-    assert len(drawn) == len(edges)
-    styles = [drawn[place[edge.parent], place[edge.child]] for edge in edges.itertuples()]
-    widths = np.array([width for width, _ in styles])
-    np.testing.assert_allclose(widths, 0.6 + 3.4 * edges["strength"] / edges["strength"].max())
-    np.testing.assert_allclose([alpha for _, alpha in styles], 0.15 + 0.85 * edges["share"])
-    assert saved(axes, tmp_path)
-
-
-def test_a_picture_of_a_learned_network_takes_nothing_else_and_no_arcs_at_all(tmp_path):
-    with pytest.raises(dg.errors.NetworkError, match="learned network"):
-        plot.learned(NETWORK)
-    domain = {name: [0, 1] for name in "abc"}
-    with pytest.warns(dg.errors.PriorWarning):
-        empty = dg.learn_network(
-            pd.DataFrame({name: [0, 1] for name in "abc"}), domain, epsilon="0.001", noise=dg.testing.SeededNoise(1)
-        )
-    assert plot.learned(empty).get_title(loc="left") == "no arcs"

@@ -11,9 +11,9 @@ import numpy as np
 
 from dpgraph.audit.calibrating import Calibration
 from dpgraph.audit.reporting import AuditReport
-from dpgraph.pages.blocks import Facts, Page, Quantiles, Section, Table, Words
+from dpgraph.pages.blocks import Page, Section, Table, Words
 from dpgraph.pages.contents import facts_of, page_of
-from dpgraph.pages.words import neighbours, number
+from dpgraph.pages.words import neighbours
 from dpgraph.privacy.records import decimal
 
 
@@ -25,19 +25,17 @@ def _of_audit(report: AuditReport) -> Page:
         rows: list[list[Any]] = [[check.verdict, check.subject, check.found, check.sees] for check in checks]
         blind = Words([f"What it cannot see: {checks[0].blind}"])
         sections.append(Section(name, [Table(["verdict", "of", "found", "what it sees"], rows), blind]))
-    facts = Facts(
-        [
-            ("verdict", report.verdict),
-            ("variables", number(len(report.network.families))),
-            ("cells", number(report.network.cell_count)),
-            ("epsilon", decimal(report.epsilon)),
-            ("delta", number(float(report.delta))),
-            ("unit", neighbours(report.unit)),
-            ("seconds", number(report.seconds, 2)),
-        ]
-    )
+    facts = {
+        "verdict": report.verdict,
+        "variables": len(report.network.families),
+        "cells": report.network.cell_count,
+        "epsilon": decimal(report.epsilon),
+        "delta": float(report.delta),
+        "unit": neighbours(report.unit),
+        "seconds": report.seconds,
+    }
     words = Words(["No check proves privacy: one that fails proves a fault, one that passes has seen none."])
-    head = Section("What was asked", [words, facts])
+    head = Section("What was asked", [words, facts_of(facts)])
     return Page(f"Audit: {report.verdict}", str(report.unit), [head, *sections])
 
 
@@ -48,7 +46,7 @@ def _of_calibration(found: Calibration) -> Page:
         "Everything here was simulated: tables from the prior, rows from the tables, a release from the rows, and a "
         "posterior from the release. No person's data were asked, and nothing is said of privacy.",
         "Where the posterior is right, the rank of each truth among its posterior's draws is equally likely to be "
-        "anything. A curve that is steep at both ends shows intervals that are too narrow.",
+        "anything. distance: how far the ranks are from that.",
     ]
     facts = {
         "method": found.method,
@@ -62,9 +60,6 @@ def _of_calibration(found: Calibration) -> Page:
         "of a right posterior: up to": worst,
     }
     verdict = Words([f"{found.verdict[:1].upper()}{found.verdict[1:]}."], "advice" if found.calibrated else "warning")
-    band = found.critical(0.05)
-    ranks = Quantiles(np.sort(found.ranks.ravel()).tolist(), band, "uniform quantile", "rank of the truth")
-    note = f"All parameters together; the band, {number(band)} either way, holds 95 % of those of one right parameter."
     held = Table(
         ["intervals of probability", "held the truth"],
         [[level, found.covered(level)] for level in (0.5, 0.8, 0.9, 0.95)],
@@ -75,7 +70,6 @@ def _of_calibration(found: Calibration) -> Page:
     columns = ["variable", "level", "given", "distance", "coverage of 90 %", "error", "width"]
     sections = [
         Section("What was asked", [Words(words), verdict, facts_of(facts)]),
-        Section("Ranks of the truth", [ranks, Words([note])]),
         Section("How often intervals held the truth", [held]),
         Section("Parameters", [Table(columns, rows, "Largest Kolmogorov-Smirnov distance from uniform ranks first.")]),
     ]

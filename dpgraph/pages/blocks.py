@@ -8,12 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-#: The most rows of a table, and the most bars of a list of intervals: more would be no page to read.
+#: The most rows of a table: more would be no page to read.
 MOST_ROWS = 5_000
-#: Points of a curve.
-MOST_POINTS = 200
-#: Letters of a variable's name in the drawing, its margin, and the height of rows and boxes, in pixels.
-LONGEST_NAME, MARGIN, ROW, BOX = 14, 16.0, 78.0, 28.0
 
 
 @dataclass(frozen=True)
@@ -95,23 +91,6 @@ class Intervals:
 
 
 @dataclass(frozen=True)
-class Quantiles:
-    """Sorted ranks, 0 to 1, against uniform quantiles: ranks of a right posterior are within the band."""
-
-    ranks: Sequence[float]
-    band: float
-    across: str
-    up: str
-
-    @property
-    def path(self) -> str:
-        """The curve through at most ``MOST_POINTS`` of them, in per mille of the square, from its lower left corner."""
-        many = len(self.ranks)
-        chosen = sorted({round(at * (many - 1) / MOST_POINTS) for at in range(MOST_POINTS + 1)})
-        return "M" + "L".join(f"{1000 * (at + 0.5) / many:.0f} {1000 - 1000 * self.ranks[at]:.0f}" for at in chosen)
-
-
-@dataclass(frozen=True)
 class Shades:
     """A matrix of probabilities, darker where larger, with its numbers."""
 
@@ -135,57 +114,20 @@ class Ribbons:
 
 @dataclass(frozen=True)
 class Graph:
-    """A DAG in layers, and beside it what the page's program knows of the variable that is chosen."""
+    """A DAG in layers, and beside it what the page's program knows of the variable that is chosen.
+
+    ``places`` are the middles of the boxes; ``arcs`` are parent, child, path, and class of width from 0 to 4 of each.
+    """
 
     names: Sequence[str]
-    arcs: Sequence[tuple[int, int, float]]
-    across: Sequence[float]
-    down: Sequence[int]
+    short: Sequence[str]
+    places: Sequence[tuple[float, float]]
+    arcs: Sequence[tuple[int, int, str, int]]
+    box: float
     width: float
-    height: int
+    height: float
     label: str
     hint: str
-
-    @property
-    def box(self) -> float:
-        """The width of a variable's box: that of the longest name, cut at ``LONGEST_NAME`` letters."""
-        return max(44.0, 18 + 8.0 * min(LONGEST_NAME, max(map(len, self.names))))
-
-    @property
-    def pitch(self) -> float:
-        """From one column to the next."""
-        return self.box + 14
-
-    @property
-    def short(self) -> list[str]:
-        """Names as they fit the boxes."""
-        return [name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}\u2026" for name in self.names]
-
-    @property
-    def size(self) -> tuple[float, float]:
-        """Width and height of the drawing."""
-        return self.width * self.pitch + 2 * MARGIN, self.height * ROW + 2 * MARGIN
-
-    @property
-    def places(self) -> list[tuple[float, float]]:
-        """The middle of each box."""
-        return [
-            (MARGIN + (x + 0.5) * self.pitch, MARGIN + (y + 0.5) * ROW)
-            for x, y in zip(self.across, self.down, strict=True)
-        ]
-
-    @property
-    def curves(self) -> list[tuple[int, int, str, int]]:
-        """Parent, child, path, and class of width from 0 to 4 of each arc; from box to box."""
-        places, found = self.places, []
-        for parent, child, weight in self.arcs:
-            (x, y), (u, v) = places[parent], places[child]
-            if v > y:
-                y, v = y + BOX / 2, v - BOX / 2 - 3
-            bend = (v - y) / 2 if v > y else ROW / 2
-            path = f"M{x:.1f} {y:.1f}C{x:.1f} {y + bend:.1f} {u:.1f} {v - bend:.1f} {u:.1f} {v:.1f}"
-            found.append((parent, child, path, round(4 * weight)))
-        return found
 
 
 @dataclass(frozen=True)

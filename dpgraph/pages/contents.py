@@ -20,6 +20,8 @@ from dpgraph.structure.network import Network
 
 #: The names of a measurement, and the levels of a variable, that a page lists.
 MOST_NAMES, MOST_LEVELS = 8, 60
+#: Letters of a variable's name in the drawing, its margin, and the height of rows and boxes, in pixels.
+LONGEST_NAME, MARGIN, ROW, BOX = 14, 16.0, 78.0, 28.0
 
 
 @singledispatch
@@ -76,13 +78,23 @@ def computed(value: Any) -> Section:
 
 def drawn(network: Network, label: str, hint: str, shares: Mapping[tuple[str, str], float] | None = None) -> Graph:
     """The DAG, with arcs as wide as their shares; ``hint`` tells the reader to choose a variable."""
-    places, position = layered(network), network.position
-    arcs = [
-        (position[parent], position[child], (shares or {}).get((parent, child), 0.0))
-        for child, parents in network.parents.items()
-        for parent in parents
+    layout, position, names = layered(network), network.position, network.domain.names
+    box = max(44.0, 18 + 8.0 * min(LONGEST_NAME, max(map(len, names))))
+    pitch = box + 14
+    places = [
+        (MARGIN + (x + 0.5) * pitch, MARGIN + (y + 0.5) * ROW) for x, y in zip(layout.across, layout.down, strict=True)
     ]
-    return Graph(network.domain.names, arcs, places.across, places.down, places.width, places.height, label, hint)
+    arcs = []
+    for child, parents in network.parents.items():
+        for parent in parents:
+            (x, y), (u, v) = places[position[parent]], places[position[child]]
+            y, v = y + BOX / 2, v - BOX / 2 - 3
+            bend = (v - y) / 2
+            path = f"M{x:.1f} {y:.1f}C{x:.1f} {y + bend:.1f} {u:.1f} {v - bend:.1f} {u:.1f} {v:.1f}"
+            arcs.append((position[parent], position[child], path, round(4 * (shares or {}).get((parent, child), 0.0))))
+    short = [name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}\u2026" for name in names]
+    size = layout.width * pitch + 2 * MARGIN, layout.height * ROW + 2 * MARGIN
+    return Graph(names, short, places, arcs, box, *size, label, hint)
 
 
 def plain_graph(network: Network, measures: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpgraph.files.atomic_write import is_stream, write_text
-from dpgraph.pages import accounts, costs, evaluations, learned, releases  # noqa: F401 - they register their pages
+from dpgraph.pages import costs, learned, releases  # noqa: F401 - they register their pages
 from dpgraph.pages.contents import page_of
 from dpgraph.pages.words import number
 from dpgraph.privacy.errors import FileError

@@ -16,7 +16,7 @@ from dpgraph.analysis import grid as grids
 from dpgraph.analysis.grid import COLUMNS, cost_grid
 from dpgraph.cli import main
 from dpgraph.files.networks import read_probabilities
-from dpgraph.pages.words import FALSE_ALARMS, promise
+from dpgraph.pages.words import FALSE_ALARMS, number, promise
 from dpgraph.pages.writing import TEMPLATES, html_of
 from dpgraph.structure.layout import layered
 
@@ -168,7 +168,11 @@ def pages():
     settings = {"epsilon": 2, "budget": dg.Budget(2), "noise": SEEDED(1)}
     yield "cross-validation", dg.cross_validate(fitted, features, labels, **settings), "at epsilon 0.4"
     settings = {"n": 40, "trials": 20, "draws": 10, "method": "tables"}
-    yield "calibration", dg.audit.calibration(NETWORK, dg.LaplaceMechanism(1), **settings), "rank of the truth"
+    yield (
+        "calibration",
+        dg.audit.calibration(NETWORK, dg.LaplaceMechanism(1), **settings),
+        "How often intervals held the truth",
+    )
     yield "budget", budget, "75% of epsilon is spent"
     moments = dg.statistics.sufficient_statistics([1.0, 0.5, 0.2], dg.expfam.Exponential(), bounds=(0, 5))
     sums = dg.release(moments, dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=SEEDED(1))
@@ -262,15 +266,12 @@ def test_a_cross_validation_says_what_the_whole_cost_and_what_it_is_about(values
     assert said.count("LaplaceMechanism") >= 5
 
 
-def test_a_calibration_shows_its_ranks_and_its_verdict(values):
+def test_a_calibration_shows_its_coverage_and_its_verdict(values):
     found, _ = values["calibration"]
     page = html_of(found)
     assert found.verdict[1:] in texts_of(page)
-    points = re.search(r'class="curve" d="M([^"]*)"', page)[1].split("L")
-    across, down = np.array([point.split() for point in points], float).T
-    ranks = np.sort(found.ranks.ravel())
-    np.testing.assert_allclose(down, 1000 - 1000 * ranks, atol=0.51)  # no more of them than are drawn
-    np.testing.assert_allclose(across, 1000 * (np.arange(ranks.size) + 0.5) / ranks.size, atol=0.51)
+    for level in (0.5, 0.8, 0.9, 0.95):
+        assert f'<td class="n" data-v="{level}">{level}</td><td class="n" data-v="{found.covered(level)}">' in page
     table = found.parameters
     assert table["ks"].max() == pytest.approx(float(re.search(r'data-v="([^"]*)"', page.split("error</button>")[1])[1]))
 
@@ -321,6 +322,19 @@ def test_coefficients_and_states_are_on_their_pages(regression, hidden):
         frame[["region", "month", "state"]].itertuples(index=False, name=None)
     )
     np.testing.assert_allclose([float(p) for *_, p in drawn], 100 * frame["probability"], atol=0.51)
+    name = hidden.fields[0]
+    levels = hidden.network.domain.levels(name)
+    for k, mean in enumerate(hidden.mean_emission(name)):
+        assert all(
+            f"<title>state {k}: {level}: {number(one)}," in page for level, one in zip(levels, mean, strict=True)
+        )
+
+
+def test_arcs_are_as_wide_as_they_are_strong():
+    sure = {"a": [0.5, 0.5], "b": [[1.0, 0.0], [0.0, 1.0]], "c": [[0.6, 0.4], [0.4, 0.6]]}
+    network = dg.Network.of({name: [0, 1] for name in "abc"}, {"b": ["a"], "c": ["a"]})
+    page = html_of(dg.Probabilities(network, {name: np.array(table) for name, table in sure.items()}))
+    assert re.findall(r'class="arc (w\d)" data-p="0" data-c="(\d)"', page) == [("w4", "1"), ("w1", "2")]
 
 
 @pytest.mark.parametrize("name", ["asia", "alarm", "insurance", "hepar2"])

@@ -56,8 +56,8 @@ MUTANTS = (
     Mutant(
         "an update of Gibbs sampling at Delta, not 2 Delta",
         "papers/foulds.py",
-        'epsilon 0.5 (pure)\n    """\n    return PrivacyCost(2 * exact(sensitivity, "sensitivity"))\n\n\ndef gibbs_sweep_cost',
-        'epsilon 0.5 (pure)\n    """\n    return PrivacyCost(exact(sensitivity, "sensitivity"))\n\n\ndef gibbs_sweep_cost',
+        'return PrivacyCost(2 * exact(sensitivity, "sensitivity"))\n\n\ndef gibbs_sweep_cost',
+        'return PrivacyCost(exact(sensitivity, "sensitivity"))\n\n\ndef gibbs_sweep_cost',
         (f"{GIBBS_COSTS}::test_a_gibbs_update_and_an_annealed_one_cost_what_they_say",),
     ),
     Mutant(
@@ -71,7 +71,8 @@ MUTANTS = (
         "a random scan with the paper's discount",
         "papers/foulds.py",
         "    return gibbs_update_cost(sensitivity)\n",
-        '    return PrivacyCost(Fraction(float(np.log1p(np.expm1(2 * float(exact(sensitivity, "sensitivity"))) / latents))))\n',
+        "    price = float(gibbs_update_cost(sensitivity).epsilon)\n"
+        "    return PrivacyCost(Fraction(float(np.log1p(np.expm1(price) / latents))))\n",
         (f"{GIBBS_COSTS}::test_a_random_scan_is_not_amplified_where_the_state_is_public",),
     ),
     Mutant(
