@@ -29,7 +29,7 @@ import pandas as pd
 import pyarrow as pa
 
 import dpgraph as dg
-from dpgraph.statistics.contingency.tables import add_tables, processors
+from dpgraph.statistics.contingency import add_tables, processors
 from dpgraph.statistics.rows.codes import Codes, encode
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.merging import measured_families

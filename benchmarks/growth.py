@@ -133,8 +133,7 @@ def way(kind: str, size: int, rows: int, folder: Path) -> list[tuple[str, Callab
 def way_of_log(kind: str, size: int) -> list[tuple[str, Callable[[dict[str, Any]], Any]]]:
     """The steps of a log: entries in two states of three fields' laws, released at epsilon 1, learned noise-aware."""
     import dpgraph as dg
-    from dpgraph.statistics.rows.codes import Codes
-    from dpgraph.statistics.rows.levels import code_dtype
+    from dpgraph.statistics.rows.codes import Codes, code_dtype
     from dpgraph.structure.frozen import FrozenMap
 
     shapes = {"log": (max(1, size // 100), 20), "steps": (1, size), "entries": (size, 1), "tens": (size // 10, 10)}

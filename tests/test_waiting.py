@@ -20,8 +20,7 @@ from dpgraph.files import digest as digest_module
 from dpgraph.files import networks, packed
 from dpgraph.inference.network import by_tables, held_draws
 from dpgraph.privacy import noise as noise_module
-from dpgraph.statistics.contingency import _kernels
-from dpgraph.statistics.contingency import tables as contingency
+from dpgraph.statistics import _kernels, contingency
 
 pytestmark = pytest.mark.usefixtures("uncollected")
 

@@ -12,8 +12,7 @@ import numpy as np
 
 from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.statistics.counts import Counts, count
-from dpgraph.statistics.rows.codes import Codes
-from dpgraph.statistics.rows.levels import code_dtype
+from dpgraph.statistics.rows.codes import Codes, code_dtype
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 

@@ -25,7 +25,7 @@ from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact
 from dpgraph.privacy.release import release
 from dpgraph.statistics.rows.persons import KEY_BYTES, PersonCap
-from dpgraph.structure.conversion import converted
+from dpgraph.structure.conversion import PublicWords
 from dpgraph.structure.tables import Family, NoisyCounts
 
 #: The warning of fits on different rows.
@@ -224,5 +224,5 @@ def inference_seed(random_state: int | np.random.Generator | np.random.RandomSta
 
 def scored(metric: Callable[..., float], y: Any, predicted: Any, sample_weight: Any) -> float:
     """A score by scikit-learn, whose own messages may speak of the rows and are replaced."""
-    problem = "X and y cannot be scored; y must be one column, as long as X and of the declared kind"
-    return float(converted(lambda: metric(y, predicted, sample_weight=sample_weight), problem))
+    with PublicWords("X and y cannot be scored; y must be one column, as long as X and of the declared kind"):
+        return float(metric(y, predicted, sample_weight=sample_weight))

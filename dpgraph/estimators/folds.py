@@ -19,7 +19,7 @@ import numpy.typing as npt
 from dpgraph.statistics.rows.batches import refuse_clusters
 from dpgraph.statistics.rows.cells import cells_of, person_name
 from dpgraph.statistics.rows.features import UNREADABLE, refuse_list, table_frame
-from dpgraph.structure.conversion import converted, is_query, is_table
+from dpgraph.structure.conversion import PublicWords, is_query, is_table
 from dpgraph.structure.domain import DomainError
 
 Integers = npt.NDArray[np.int64]
@@ -52,7 +52,9 @@ def readable(X: Any, y: Any, person: Any, *, keep: bool, strict: bool = False) -
     table = _table(X)
     ids = person
     if isinstance(person, str):
-        if not converted(lambda: hasattr(table, "columns") and person in table.columns, UNREADABLE):
+        with PublicWords(UNREADABLE):
+            there = hasattr(table, "columns") and person in table.columns
+        if not there:
             raise DomainError(f"person must name a column of X, or be one id a row; X has no column {person!r}")
         ids = table[person]
         table = table if keep else table.drop(columns=person)
@@ -74,11 +76,10 @@ def person_ids(ids: Any) -> tuple[str, ...]:
     """
     problem = "every row needs the id of its person: text, a whole number or a UUID, never null or a fraction"
     values = _items(ids)
-    if not converted(lambda: all(map(_is_id, values)), problem):
-        raise DomainError(problem)
-    return converted(
-        lambda: tuple(str(one) if isinstance(one, str | uuid.UUID) else str(int(one)) for one in values), problem
-    )
+    with PublicWords(problem):
+        if all(map(_is_id, values)):
+            return tuple(str(one) if isinstance(one, str | uuid.UUID) else str(int(one)) for one in values)
+    raise DomainError(problem)
 
 
 def person_names(ids: Any) -> tuple[str | None, ...]:
@@ -95,7 +96,8 @@ def _items(ids: Any) -> list[Any] | tuple[Any, ...]:
     if is_query(ids):
         raise DomainError("person must be a column of X or one id a row; read a query first")
     column: Any = getattr(ids, "to_pylist", None) or getattr(ids, "to_list", None) or getattr(ids, "tolist", None)
-    values = ids if column is None else converted(column, "the ids of persons cannot be read")
+    with PublicWords("the ids of persons cannot be read"):
+        values = ids if column is None else column()
     if not isinstance(values, list | tuple):
         raise DomainError(f"person must be a column of X or one id a row; got {type(ids).__name__}")
     return values
@@ -154,7 +156,8 @@ def _table(X: Any) -> Any:
     problem = "X must be a table or a two-dimensional array; read a file or a query first"
     if is_query(X):
         raise DomainError(problem)
-    array = X if isinstance(X, np.ndarray) else converted(lambda: np.array(X, dtype=object), problem)
+    with PublicWords(problem):
+        array = X if isinstance(X, np.ndarray) else np.array(X, dtype=object)
     if array.ndim != 2:
         raise DomainError(problem)
     return array

@@ -21,7 +21,7 @@ from dpgraph.statistics.rows.codes import Codes, encode, members, select
 from dpgraph.statistics.rows.design_columns import columns_of, judged_columns
 from dpgraph.statistics.rows.features import UNREADABLE, table_frame
 from dpgraph.statistics.rows.persons import PersonCap, rows_within
-from dpgraph.structure.conversion import array_of, converted, is_query, is_table
+from dpgraph.structure.conversion import PublicWords, array_of, is_query, is_table
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import Categories, Domain, DomainError, Level, NetworkError
 from dpgraph.structure.frozen import FrozenMap
@@ -99,14 +99,16 @@ def _truth(y: Any) -> npt.NDArray[Any]:
 def _class_codes(column: npt.NDArray[Any], classes: Categories) -> npt.NDArray[Any]:
     import pandas as pd
 
-    frame = converted(lambda: pd.DataFrame({"y": column}), NO_COLUMN)
+    with PublicWords(NO_COLUMN):
+        frame = pd.DataFrame({"y": column})
     return encode(frame, Domain.of({"y": classes})).columns["y"]
 
 
 def foreign_prediction(model: Any, X: Any, y: Any) -> tuple[Reals, Reals]:
     """The target of each row and what a scikit-learn regressor predicts."""
     column = _truth(y)
-    truth = converted(lambda: column.astype(np.float64), "y must hold numbers")
+    with PublicWords("y must hold numbers"):
+        truth = column.astype(np.float64)
     return truth, said_by(model.predict, X, truth.shape)
 
 
@@ -116,8 +118,7 @@ def said_by(method: Any, X: Any, shape: tuple[int, ...], *, numbers: bool = True
     Other rows of the same call would move the last bits of a row's answer, so each different row is one call.
     """
     problem = "the model cannot predict these rows, or X and y differ in length"
-
-    def answers() -> npt.NDArray[Any]:
+    with PublicWords(problem):
         rows, many = X.tocsr() if hasattr(X, "tocsr") else X, X.shape[0] if hasattr(X, "shape") else len(X)
         seen: dict[Any, int] = {}
         same = [seen.setdefault(key, place) for place, key in enumerate(_keys(rows, many))]
@@ -125,12 +126,10 @@ def said_by(method: Any, X: Any, shape: tuple[int, ...], *, numbers: bool = True
             rows = X.set_axis(np.zeros(many, np.int64)).iloc  # a label would tell a row's place
         said = {place: np.array(method(rows[place : place + 1])).reshape(1, *shape[1:]) for place in seen.values()}
         whole = np.concatenate([said[place] for place in same]) if same else np.zeros((0, *shape[1:]), object)
-        return whole.astype(np.float64) if numbers else whole
-
-    said = converted(answers, problem)
-    if said.shape != shape:
+        whole = whole.astype(np.float64) if numbers else whole
+    if whole.shape != shape:
         raise DomainError(problem)
-    return said
+    return whole
 
 
 def _keys(X: Any, many: int) -> Sequence[Any]:
@@ -170,7 +169,8 @@ def judged_rows(model: Any, X: Any, y: Any, cap: PersonCap | None, group: RowGro
         if len(kept) != len(column):
             raise DomainError("X and y must have the same number of rows")
         whose = [] if cap is None else [cap.person]
-        return converted(lambda: frame.loc[kept].drop(columns=whose), UNREADABLE), column[kept]
+        with PublicWords(UNREADABLE):
+            return frame.loc[kept].drop(columns=whose), column[kept]
     if y is not None:
         *_, target = declared.names
         beside = tuple(name for name in columns.names if name != target)

@@ -28,7 +28,7 @@ from dpgraph.statistics.rows.features import (
     refuse_other_shapes,
     table_frame,
 )
-from dpgraph.structure.conversion import array_of, converted, is_query, is_table
+from dpgraph.structure.conversion import PublicWords, array_of, is_query, is_table
 from dpgraph.structure.domain import DomainError
 
 if TYPE_CHECKING:
@@ -101,7 +101,8 @@ def feature_frame(
             if reset:
                 raise
             raise DomainError(f"{str(error).rstrip()}\n{COLUMNS_OF_FIT}") from None
-        return converted(lambda: frame.rename(columns=str), UNREADABLE)
+        with PublicWords(UNREADABLE):
+            return frame.rename(columns=str)
     if public:
         array: Any = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite=True)
         return pd.DataFrame({name: array[:, i] for i, name in enumerate(names(array.shape[1]))}).infer_objects()
@@ -112,16 +113,17 @@ def feature_frame(
         name = type(estimator).__name__
         raise DomainError(f"X has {shape[1]} features, but {name} is expecting {known} features as input")
     settings: Any = {"dtype": None, "ensure_all_finite": False, "ensure_min_samples": 0}
-    array = converted(lambda: validate_data(estimator, X, reset=reset, **settings), PROBLEM)
+    with PublicWords(PROBLEM):
+        array = validate_data(estimator, X, reset=reset, **settings)
     return array_frame(array, names(array.shape[1]), strict=strict)
 
 
 def _in_order_of_fit(estimator: Any, frame: pd.DataFrame) -> pd.DataFrame:
     known = list(getattr(estimator, "feature_names_in_", ()))
-    there = converted(lambda: [str(name) for name in frame.columns], UNREADABLE)
-    if there == known or sorted(there) != sorted(known):
-        return frame
-    return converted(lambda: frame.iloc[:, [there.index(name) for name in known]], UNREADABLE)
+    with PublicWords(UNREADABLE):
+        there = [str(name) for name in frame.columns]
+        same = there == known or sorted(there) != sorted(known)
+        return frame if same else frame.iloc[:, [there.index(name) for name in known]]
 
 
 def _without_persons(X: Any, person: Any) -> tuple[Any, str | None, Any]:
@@ -131,10 +133,10 @@ def _without_persons(X: Any, person: Any) -> tuple[Any, str | None, Any]:
     if not isinstance(person, str):
         return X, None, column_of(person, "person must be one id for each row", strict=True)
     frame: Any = table_frame(X) if is_table(X) else None
-    if frame is None or not converted(lambda: list(frame.columns).count(person) == 1, UNREADABLE):
-        raise DomainError(f"person must name a column of X, or be one id a row; X has no column {person!r}")
-    ids = converted(lambda: frame[person].to_numpy(dtype=object), UNREADABLE)
-    return converted(lambda: frame.drop(columns=person), UNREADABLE), person, ids
+    with PublicWords(UNREADABLE):
+        if frame is not None and list(frame.columns).count(person) == 1:
+            return frame.drop(columns=person), person, frame[person].to_numpy(dtype=object)
+    raise DomainError(f"person must name a column of X, or be one id a row; X has no column {person!r}")
 
 
 def with_column(frame: pd.DataFrame, name: str, values: npt.NDArray[Any], problem: str) -> pd.DataFrame:
@@ -142,7 +144,8 @@ def with_column(frame: pd.DataFrame, name: str, values: npt.NDArray[Any], proble
     import pandas as pd
 
     kind = object if values.dtype == object else None
-    return converted(lambda: frame.assign(**{name: pd.Series(values, frame.index, dtype=kind)}), problem)
+    with PublicWords(problem):
+        return frame.assign(**{name: pd.Series(values, frame.index, dtype=kind)})
 
 
 def rows_with_target(X: Any, y: Any, features: tuple[str, ...], target: str, *, strict: bool = False) -> Any:
@@ -153,10 +156,11 @@ def rows_with_target(X: Any, y: Any, features: tuple[str, ...], target: str, *, 
         raise DomainError("the rows of a file, a query or a stream hold the target too; leave y out")
     if is_table(X):
         table = declared_columns(table_frame(X), features)
-        absent = converted(lambda: [name for name in features if name not in table.columns], UNREADABLE)
+        with PublicWords(UNREADABLE):
+            absent = [name for name in features if name not in table.columns]
+            frame = table if absent else table.loc[:, list(features)].reset_index(drop=True)
         if absent:
             raise DomainError(f"X has no column {', '.join(map(repr, absent))}")
-        frame = converted(lambda: table.loc[:, list(features)].reset_index(drop=True), UNREADABLE)
     else:
         frame = named_array(X, features, strict)
     values = column_of(y, NO_COLUMN, strict=strict)
@@ -226,7 +230,8 @@ def _public_column(y: Any) -> npt.NDArray[Any]:
 def name_of(y: Any) -> str | None:
     """The name of a column as text, if it has one."""
     name = getattr(y, "name", None)
-    return None if name is None or (isinstance(name, str) and not name) else converted(lambda: str(name), UNREADABLE)
+    with PublicWords(UNREADABLE):
+        return None if name is None or (isinstance(name, str) and not name) else str(name)
 
 
 def check_target_name(y: Any, target: str) -> None:

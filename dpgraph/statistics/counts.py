@@ -17,7 +17,7 @@ import numpy.typing as npt
 from dpgraph.privacy.arrays import Integers
 from dpgraph.privacy.records import PrivacyUnit, ReleaseError
 from dpgraph.privacy.scope import RowCap, RowGroup, joined
-from dpgraph.statistics.contingency.tables import add_tables
+from dpgraph.statistics.contingency import add_tables
 from dpgraph.statistics.rows.batches import Batch
 from dpgraph.statistics.rows.codes import Codes, encode, encode_batch
 from dpgraph.statistics.rows.persons import PersonCap

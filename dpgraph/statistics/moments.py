@@ -25,7 +25,7 @@ from dpgraph.statistics.rows.codes import Codes, encode_column
 from dpgraph.statistics.rows.design_columns import real_values
 from dpgraph.statistics.rows.persons import PersonCap
 from dpgraph.statistics.summary import summarise
-from dpgraph.structure.conversion import array_of, converted
+from dpgraph.structure.conversion import PublicWords, array_of
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import Categories, Domain, DomainError, Level
 from dpgraph.structure.expfam import ExponentialFamily, Multinomial
@@ -228,13 +228,15 @@ def _records(x: Any, family: ExponentialFamily, strict: bool) -> npt.NDArray[Any
         position = {level: code for code, level in enumerate(family.levels)}
         problem = f"every record must be one of the declared levels; they are {list(family.levels)!r:.200}"
         levels = _one_axis(array_of(x, problem))
-        codes = converted(lambda: [position.get(level, -1) for level in levels.tolist()], problem)
+        with PublicWords(problem):
+            codes = [position.get(level, -1) for level in levels.tolist()]
         if -1 in codes:
             raise DomainError(problem)
         return np.array(codes, np.int64)
     if not strict:
-        problem = f"the records of a {type(family).__name__} family must be numbers, none missing"
-        records = _one_axis(converted(lambda: np.asarray(x).astype(float), problem))
+        with PublicWords(f"the records of a {type(family).__name__} family must be numbers, none missing"):
+            numbers = np.asarray(x).astype(float)
+        records = _one_axis(numbers)
         _check_support(records, family)
         return records
     cells = _one_axis(cells_of(x))
@@ -242,8 +244,8 @@ def _records(x: Any, family: ExponentialFamily, strict: bool) -> npt.NDArray[Any
         return cells.astype(float)
     if cells.dtype != object:
         raise DomainError("records must be numbers")
-    numbers = (real_number(cell) for cell in cells)
-    return np.array([math.nan if number is None else number for number in numbers], float)
+    read = (real_number(cell) for cell in cells)
+    return np.array([math.nan if number is None else number for number in read], float)
 
 
 def _one_axis(records: npt.NDArray[Any]) -> npt.NDArray[Any]:

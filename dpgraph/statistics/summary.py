@@ -15,25 +15,27 @@ from contextlib import contextmanager
 from itertools import chain, islice, product
 from pathlib import Path
 from threading import Event, Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from dpgraph import memory
 from dpgraph.privacy.arrays import Integers
+from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.scope import RowGroup
-from dpgraph.statistics.engines.parts import Kernel, Tally, in_pieces, read_parts
-from dpgraph.statistics.rows import parquet
 from dpgraph.statistics.rows.arrow import UNREADABLE, batches, foreign_engine
 from dpgraph.statistics.rows.batches import Batch, Declared, batch_length
 from dpgraph.statistics.rows.codes import Codes, group_of
-from dpgraph.statistics.rows.locations import Place, place_of
-from dpgraph.statistics.rows.persons import PersonCap, cap_of, refuse_group
-from dpgraph.structure.conversion import OURS, converted
+from dpgraph.statistics.tally import Kernel, Tally, read_parts
+from dpgraph.structure.conversion import OURS, PublicWords
 from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, Level, undeclared_actions
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.waiting import at_terminal, result_of, waiting
+
+if TYPE_CHECKING:
+    from dpgraph.statistics.rows.files import Piece
+    from dpgraph.statistics.rows.persons import PersonCap
 
 #: Threads that decode, encode and count; each holds one batch, so they bound the memory too.
 THREADS = 4
@@ -70,26 +72,23 @@ def summarise(
     A cap on the rows of each person chooses once, of all rows. ``domain`` declares variables of groups that the kernel
     does not read.
     """
-    cap = cap_of(person, rows_per_person)
-    refuse_group(where, cap, ONE_CHOICE)
-    if isinstance(rows, Codes) and cap is not None:
-        raise DomainError("codes hold no person column; give the rows themselves")
+    cap = None
+    check_whole("rows_per_person", rows_per_person, error=DomainError)
+    if person is not None or rows_per_person != 1:
+        from dpgraph.statistics.rows.persons import cap_of, refuse_group
+
+        cap = cap_of(person, rows_per_person)
+        refuse_group(where, cap, ONE_CHOICE)
+        if isinstance(rows, Codes):
+            raise DomainError("codes hold no person column; give the rows themselves")
     groups = _groups(rows, kernel, by, where, domain)
     tally = Tally(kernel, None if by is None and where is None else tuple(groups.values()), cap)
-
-    def summed() -> Any:
-        if not isinstance(rows, Codes) or not isinstance(kernel.columns, Domain) or engine is not None:
-            return total(rows, tally, engine, progress)
-        vector = tally.zero()
-        with waiting("counting", progress):
-            tally.add_read(rows.columns, None, vector)
-        return vector
-
-    vectors = np.split(converted(summed, UNREADABLE, passing=OURS, quiet=False), len(groups))
+    with PublicWords(UNREADABLE, passing=OURS, quiet=False):
+        vector = total(rows, tally, engine, progress)
     record = rows.cap if isinstance(rows, Codes) else None
     if cap is not None:
         record = cap.record(kernel.columns.strict)
-    found = zip(groups.items(), vectors, strict=True)
+    found = zip(groups.items(), np.split(vector, len(groups)), strict=True)
     made = {level: kernel.statistics(vector, group, record) for (level, group), vector in found}
     return made[None] if by is None else made
 
@@ -148,6 +147,11 @@ def total(rows: Any, tally: Tally, engine: Any = None, progress: bool = False) -
     if engine is not None:
         pieces, cluster = _cluster(engine, rows, tally.domain)
         return cluster.count_path(pieces, tally, engine)
+    if isinstance(rows, Codes) and isinstance(tally.kernel.columns, Domain):
+        vector = tally.zero()
+        with waiting("counting", progress):
+            tally.add_read(rows.columns, None, vector)
+        return vector
     library = foreign_engine(rows)
     if library == "pyspark":
         from dpgraph.statistics.engines.spark import count_frame
@@ -164,8 +168,10 @@ def total(rows: Any, tally: Tally, engine: Any = None, progress: bool = False) -
                 held.append(part)
                 advance(0)
             return tally.capped_total(held)
-    if isinstance(rows, str | Path) and _is_parquet(place := place_of(rows)):
-        pieces = parquet.pieces(place, tally.domain)
+    pieces = _pieces(rows, tally.domain) if isinstance(rows, str | Path) else None
+    if pieces is not None:
+        from dpgraph.statistics.rows.files import in_pieces
+
         many, alone = sum(piece.sensitive_rows for piece in pieces), len(pieces) == 1  # threads decode a single piece
         with _bar(progress, "counting {percentage:3.0f}%|{bar}| {elapsed}") as advance:
             return _sum((in_pieces([piece], tally.domain, alone) for piece in pieces), tally, advance, many)
@@ -173,14 +179,14 @@ def total(rows: Any, tally: Tally, engine: Any = None, progress: bool = False) -
         return _sum(_slices(batches(rows, tally.domain), tally.rows_at_once), tally, advance)
 
 
-def _cluster(engine: Any, rows: Any, domain: Declared) -> tuple[list[parquet.Piece], Any]:
+def _cluster(engine: Any, rows: Any, domain: Declared) -> tuple[list[Piece], Any]:
     """The pieces of a Parquet path that the workers of an engine read, and the module of that engine."""
-    if not isinstance(rows, str | Path) or not _is_parquet(place := place_of(rows)):
+    pieces = _pieces(rows, domain) if isinstance(rows, str | Path) else None
+    if pieces is None:
         raise DomainError(
             f"engine is for the path of a Parquet file or folder; got {type(rows).__name__}. Other rows are counted "
             "where they are: leave engine out"
         )
-    pieces = parquet.pieces(place.absolute(), domain)
     if type(engine).__module__.partition(".")[0] == "pyspark" and hasattr(engine, "createDataFrame"):
         from dpgraph.statistics.engines import spark
 
@@ -192,8 +198,12 @@ def _cluster(engine: Any, rows: Any, domain: Declared) -> tuple[list[parquet.Pie
     raise DomainError(f"engine must be a SparkSession or 'dask'; got {engine!r}")
 
 
-def _is_parquet(path: Place) -> bool:
-    return path.is_folder() or parquet.is_parquet(path)
+def _pieces(path: str | Path, domain: Declared) -> list[Piece] | None:
+    """The pieces of a Parquet path, wherever a process on this machine was started; None of a CSV file."""
+    from dpgraph.statistics.rows.files import pieces, place_of
+
+    place = place_of(path)
+    return pieces(place.absolute(), domain) if place.is_parquet() else None
 
 
 def _slices(found: Part, rows: int | None) -> Iterator[Part]:

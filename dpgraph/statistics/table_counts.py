@@ -10,7 +10,7 @@ import numpy as np
 from dpgraph.privacy.arrays import Integers
 from dpgraph.privacy.records import PrivacyUnit, ReleaseError
 from dpgraph.privacy.scope import RowCap, joined
-from dpgraph.statistics.contingency.tables import add_tables
+from dpgraph.statistics.contingency import add_tables
 from dpgraph.statistics.rows.codes import Codes, encode
 from dpgraph.structure.candidate_tables import MOST_CELLS, AnyTables
 from dpgraph.structure.domain import Domain

@@ -1,15 +1,15 @@
 """Calls of libraries on rows, whose errors and warnings are replaced by public words.
 
 An exception of numpy, pandas or Arrow may repeat a value, the keys of a dictionary or the number of rows, and so may
-one that an object in a cell raises. It is replaced by a ``DomainError`` made of public words alone. The error is
-raised after the handler has ended, so that no ``__context__`` holds the first one. Floating-point errors of numpy,
+one that an object in a cell raises. It is replaced by a ``DomainError`` made of public words alone, and no
+``__context__`` holds the first one. Floating-point errors of numpy,
 which would tell that a value exceeds a public bound, are off in all of them (promise.md S21).
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any, TypeVar
@@ -51,40 +51,50 @@ class _Silence:
     """No warnings, from its beginning to its end."""
 
 
-def converted(
-    convert: Callable[[], T], problem: str, *, passing: tuple[type[Exception], ...] = (), quiet: bool = True
-) -> T:
-    """The result of a library call on rows; any failure is refused in public words, without cause and context.
+class PublicWords:
+    """Calls of a library on rows, in a ``with`` block; any failure is refused in public words, without a context.
 
-    ``problem`` is the refusal: the declared name of the column and what was expected; the kind of the failure is added.
-    Exceptions of ``passing`` pass as they are (``OURS``, where dpgraph's own code is called). ``quiet`` drops the
-    warnings of all threads as well.
+    Args:
+        problem: The refusal: the declared name of the column and what was expected; the kind of the failure is added.
+        passing: Exceptions that pass as they are: ``OURS``, where dpgraph's own code is called.
+        quiet: Whether the warnings of all threads are dropped as well.
 
-    >>> converted(lambda: [float("3.5")], "column 'age' must hold numbers")
-    [3.5]
-    >>> converted(lambda: [float("Ann")], "column 'age' must hold numbers")
+    >>> with PublicWords("column 'age' must hold numbers"):
+    ...     [float("Ann")]
     Traceback (most recent call last):
         ...
     dpgraph.privacy.errors.DomainError: column 'age' must hold numbers (ValueError)
     """
-    refusal: Exception
-    try:
-        with _silence() if quiet else np.errstate(all="ignore"):
-            return convert()
-    except passing as error:
-        refusal = error
-    except Exception as error:
-        refusal = DomainError(f"{problem} ({_kind(error)})")
-    refusal.__cause__ = refusal.__context__ = None
-    raise refusal
+
+    def __init__(self, problem: str, *, passing: tuple[type[Exception], ...] = (), quiet: bool = True) -> None:
+        self._problem, self._passing = problem, passing
+        self._silence: Any = _silence() if quiet else np.errstate(all="ignore")
+
+    def __enter__(self) -> None:
+        self._silence.__enter__()
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._silence.__exit__(None, None, None)
+        if not isinstance(error, Exception):
+            return
+        refusal = error if isinstance(error, self._passing) else DomainError(f"{self._problem} ({_kind(error)})")
+        del error, trace
+        try:
+            raise refusal
+        finally:  # Python hangs on it what was raised in the block
+            refusal.__cause__ = refusal.__context__ = None
 
 
 def converted_each(
     items: Iterator[T], problem: str, *, passing: tuple[type[Exception], ...] = (), quiet: bool = False
 ) -> Iterator[T]:
-    """The items of an iterator, each obtained as by ``converted``."""
+    """The items of an iterator, each obtained behind ``PublicWords``."""
     end: Any = object()
-    while (item := converted(lambda: next(items, end), problem, passing=passing, quiet=quiet)) is not end:
+    while True:
+        with PublicWords(problem, passing=passing, quiet=quiet):
+            item = next(items, end)
+        if item is end:
+            return
         yield item
 
 
@@ -107,7 +117,8 @@ def array_of(values: Any, problem: str) -> npt.NDArray[Any]:
     """Values as an array of whatever type numpy gives them; a query, whose values have no places, is refused."""
     if is_query(values):
         raise DomainError(f"{problem}; a query has no order of rows: read it into memory first")
-    return converted(lambda: np.asarray(values), problem)
+    with PublicWords(problem):
+        return np.asarray(values)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The one function behind which rows are converted: nothing of what goes wrong in it comes out."""
+"""The one place behind which rows are converted: nothing of what goes wrong in it comes out."""
 
 import itertools
 import threading
@@ -9,8 +9,13 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.structure import conversion
-from dpgraph.structure.conversion import OURS, array_of, converted, converted_each
+from dpgraph.structure.conversion import OURS, PublicWords, array_of, converted_each
 from tests.privacy.hostile import CANARY, CanaryError, Named, repeated, said
+
+
+def converted(convert, problem, **settings):
+    with PublicWords(problem, **settings):
+        return convert()
 
 
 def raising(error):

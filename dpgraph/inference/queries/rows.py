@@ -19,7 +19,7 @@ from dpgraph.inference.queries.answer import weights_of_draws
 from dpgraph.inference.queries.contraction import conditional
 from dpgraph.inference.queries.question import Evidence, check_targets, read_evidence
 from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
-from dpgraph.structure.conversion import converted, is_query
+from dpgraph.structure.conversion import PublicWords, is_query
 from dpgraph.structure.domain import Categories, DomainError, NetworkError, Variable, show_levels
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
@@ -174,13 +174,15 @@ def codes_of_rows(network: Network, rows: Any) -> tuple[dict[str, npt.NDArray[np
     problem = "rows must be a data frame, or a mapping from names to columns of one length"
     if is_query(rows):
         raise DomainError(f"{problem}; a query has no order of rows: read it into memory first")
-    names: list[str] = converted(lambda: _names(rows), problem)
+    with PublicWords(problem):
+        names = _names(rows)
     if isinstance(rows, str) or not names or len(set(names)) < len(names):
         raise DomainError(f"{problem}, each name once")
     for name in names:
         if name not in network.domain:
             raise NetworkError(f"a column is no variable of the network; it has {', '.join(network.domain.names)}")
-    values = {name: converted(lambda name=name: pd.Series(_cells(rows[name]), dtype=object), problem) for name in names}
+    with PublicWords(problem):
+        values = {name: pd.Series(_cells(rows[name]), dtype=object) for name in names}
     if len({len(column) for column in values.values()}) > 1:
         raise DomainError(problem)
     if not len(values[names[0]]):
@@ -205,14 +207,15 @@ def _codes(name: str, variable: Variable, column: Any) -> npt.NDArray[np.int64]:
     import pandas as pd
 
     problem = f"column {name!r} holds what is no level; declared: {show_levels(variable.levels)}"
-    places, distinct = converted(lambda: pd.factorize(column), problem)
+    with PublicWords(problem):
+        places, distinct = pd.factorize(column)
     found = np.array([_code(variable, value, problem) for value in distinct] or [UNSEEN], np.int64)
     return np.where(places < 0, UNSEEN, found[places])
 
 
 def _code(variable: Variable, value: Any, problem: str) -> int:
-    plain = converted(lambda: value.item() if isinstance(value, np.generic) else value, problem)
-    code = converted(lambda: variable.code(plain), problem)
+    with PublicWords(problem):
+        code = variable.code(value.item() if isinstance(value, np.generic) else value)
     if code is None and isinstance(variable, Categories) and variable.other is not None:
         code = variable.code(variable.other)
     if code is None:

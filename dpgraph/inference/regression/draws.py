@@ -14,7 +14,7 @@ from dpgraph.inference.arguments import tails
 from dpgraph.inference.draws import Draws
 from dpgraph.privacy.errors import DomainError, InferenceError
 from dpgraph.privacy.records import Provenance
-from dpgraph.structure.conversion import array_of, converted
+from dpgraph.structure.conversion import PublicWords, array_of
 from dpgraph.structure.design import Bounded, LinearDesign
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.rowwise import columns_to_predict, weighted
@@ -198,7 +198,10 @@ def _values(design: LinearDesign, name: str, values: npt.ArrayLike) -> npt.NDArr
     """One feature: numbers, or codes."""
     coded = not isinstance(design.features[name], Bounded)
     problem = f"feature {name!r} must be one column of " + ("the codes of its levels" if coded else "numbers")
-    array = array_of(values, problem) if coded else converted(lambda: np.asarray(values).astype(np.float64), problem)
+    array = array_of(values, problem)
+    if not coded:
+        with PublicWords(problem):
+            array = array.astype(np.float64)
     if array.ndim != 1 or array.dtype.kind not in ("biuf" if coded else "iuf"):
         raise DomainError(problem)
     return array

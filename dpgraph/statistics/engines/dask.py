@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 from dpgraph.privacy.arrays import Integers
-from dpgraph.statistics.engines.parts import Source, Tally, buckets, counted, in_pieces
 from dpgraph.statistics.engines.workers import (
     Answer,
     asked,
@@ -24,8 +23,9 @@ from dpgraph.statistics.engines.workers import (
 )
 from dpgraph.statistics.rows.arrow import batches
 from dpgraph.statistics.rows.batches import check_columns
-from dpgraph.statistics.rows.parquet import Piece
-from dpgraph.structure.conversion import converted
+from dpgraph.statistics.rows.files import Piece, in_pieces
+from dpgraph.statistics.tally import Source, Tally, buckets, counted
+from dpgraph.structure.conversion import PublicWords
 from dpgraph.structure.domain import DomainError
 
 #: How many answers are merged at once.
@@ -118,14 +118,12 @@ def _total(parts: Callable[[], list[Any]], task: Callable[[Any], Integers], tall
 
     run, add = delayed(worker_task(task), pure=False), delayed(merge_answers, pure=False)
 
-    def added() -> Any:
+    ask_workers()
+    with PublicWords("Dask could not make or count the rows", quiet=False):
         answers = [run(part) for part in parts()]
         while len(answers) > 1:
             answers = [add(answers[i : i + FAN_IN]) for i in range(0, len(answers), FAN_IN)]
-        return compute(answers[0])[0] if answers else (None, tally.zero())
-
-    ask_workers()
-    refusal, vector = converted(added, "Dask could not make or count the rows", quiet=False)
+        refusal, vector = compute(answers[0])[0] if answers else (None, tally.zero())
     if refusal is not None:
         raise DomainError(refusal)
     return vector

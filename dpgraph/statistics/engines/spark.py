@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 
 from dpgraph.privacy.arrays import Integers
-from dpgraph.statistics.engines.parts import PERSON, Source, Tally, counted, in_pieces, read_parts
 from dpgraph.statistics.engines.workers import (
     asked,
     check_workers,
@@ -27,8 +26,9 @@ from dpgraph.statistics.engines.workers import (
     worker_task,
 )
 from dpgraph.statistics.rows.batches import Batch, Declared, check_columns
-from dpgraph.statistics.rows.parquet import Piece
-from dpgraph.structure.conversion import converted
+from dpgraph.statistics.rows.files import Piece, in_pieces
+from dpgraph.statistics.tally import PERSON, Source, Tally, counted, read_parts
+from dpgraph.structure.conversion import PublicWords
 from dpgraph.structure.domain import DomainError
 
 #: A partition's answer: its occupied cells, or one row that holds a refusal.
@@ -191,13 +191,11 @@ def _total(frame: Any, task: Callable[[Any], Integers], tally: Tally) -> Integer
 
     vector = tally.zero()
 
-    def answers() -> Any:
+    with PublicWords("Spark could not make or count the rows", quiet=False):
         found = frame.mapInArrow(_answers(worker_task(task)), SCHEMA)
         if len(vector) >= CLUSTER_CELLS:
             found = found.groupBy("cell").agg(sql.min("refusal").alias("refusal"), sql.sum("rows").alias("rows"))
-        return found.toArrow()
-
-    table = converted(answers, "Spark could not make or count the rows", quiet=False)
+        table = found.toArrow()
     refusals = table["refusal"].drop_null()
     if len(refusals):
         raise DomainError(refusals[0].as_py())

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpgraph import __version__
-from dpgraph.structure.conversion import converted
+from dpgraph.structure.conversion import PublicWords
 from dpgraph.structure.domain import DomainError
 
 T = TypeVar("T")
@@ -51,8 +51,9 @@ def worker_task(task: Callable[[Any], Any]) -> Callable[[Any], Answer]:
 def run_task(pickled: bytes, rows: Any) -> Answer:
     """Runs a task on a worker; errors are returned, so that the engine does not log them."""
     try:
-        task, problem = pickle.loads(pickled), "a worker could not count its rows"
-        return None, converted(lambda: task(rows), problem, passing=(DomainError,), quiet=False)
+        task = pickle.loads(pickled)
+        with PublicWords("a worker could not count its rows", passing=(DomainError,), quiet=False):
+            return None, task(rows)
     except Exception as error:
         return str(error), None
 

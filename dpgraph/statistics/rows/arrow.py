@@ -1,4 +1,4 @@
-"""Rows to Arrow columns: data frames, Arrow streams, CSV and Parquet files, one batch at a time.
+"""Rows to Arrow columns, one batch at a time: data frames, Arrow streams, cursors; files are read by ``files``.
 
 Only the declared columns are read. No message repeats what a row holds, and none chains an exception that does.
 """
@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dpgraph.statistics.rows import parquet
 from dpgraph.statistics.rows.batches import (
     Batch,
     Declared,
@@ -25,9 +24,7 @@ from dpgraph.statistics.rows.batches import (
     refuse_clusters,
     select_columns,
 )
-from dpgraph.statistics.rows.cells import pandas_column
-from dpgraph.statistics.rows.locations import Place, is_there, place_of
-from dpgraph.structure.conversion import OURS, converted, converted_each
+from dpgraph.structure.conversion import OURS, PublicWords, converted_each
 from dpgraph.structure.domain import DomainError
 
 if TYPE_CHECKING:
@@ -35,9 +32,6 @@ if TYPE_CHECKING:
 
 #: The message about rows that fail in an unforeseen way.
 UNREADABLE = "the rows cannot be read"
-
-#: The endings of CSV files.
-CSV = (".csv", ".csv.gz")
 
 #: How many rows are fetched at once.
 BLOCK = 1 << 16
@@ -53,13 +47,9 @@ def read_columns(
     ``read`` is told whether the batch is untyped text; it is also given a batch without rows.
     """
     empty: Batch = {name: pa.nulls(0) for name in declared.names}
-
-    def parts() -> list[Sequence[npt.NDArray[Any]]]:
-        return [read(batch, is_text) for batch, is_text in batches(rows, declared)] or [read(empty, False)]
-
-    return [
-        np.concatenate(found) for found in zip(*converted(parts, UNREADABLE, passing=OURS, quiet=False), strict=True)
-    ]
+    with PublicWords(UNREADABLE, passing=OURS, quiet=False):
+        parts = [read(batch, is_text) for batch, is_text in batches(rows, declared)] or [read(empty, False)]
+        return [np.concatenate(found) for found in zip(*parts, strict=True)]
 
 
 def batches(rows: Any, domain: Declared) -> Iterator[tuple[Batch, bool]]:
@@ -68,7 +58,9 @@ def batches(rows: Any, domain: Declared) -> Iterator[tuple[Batch, bool]]:
     if isinstance(rows, Held):
         yield from (({name: batch[name] for name in domain.names}, is_text) for batch, is_text in rows.parts)
     elif isinstance(rows, str | Path):
-        yield from _from_path(place_of(rows), domain)
+        from dpgraph.statistics.rows.files import read_path
+
+        yield from read_path(rows, domain)
     elif engine == "pandas":
         yield _from_pandas(rows, domain), False
     elif engine in ("pyspark", "dask"):
@@ -103,15 +95,16 @@ class Held:
 
 def read_once(rows: Any, columns: Declared) -> Held:
     """All columns that a step needs, by one reading: a second one may have the rows in another order, or none."""
-    parts = converted(lambda: tuple(batches(rows, columns)), UNREADABLE, passing=OURS, quiet=False)
-    return Held(parts)
+    with PublicWords(UNREADABLE, passing=OURS, quiet=False):
+        return Held(tuple(batches(rows, columns)))
 
 
 def _flagged(array: pa.Array, flags: pa.Array, name: str) -> pa.Array:
     """The values whose flag is set; Arrow has no filter of views."""
     views = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
     plain = array.cast(views[array.type]) if array.type in views else array
-    return converted(lambda: plain.filter(flags), f"column {name!r} cannot be read by its declaration", quiet=False)
+    with PublicWords(f"column {name!r} cannot be read by its declaration", quiet=False):
+        return plain.filter(flags)
 
 
 def _remedy(rows: Any) -> str:
@@ -132,15 +125,72 @@ def foreign_engine(rows: Any) -> str | None:
 
 
 def _from_pandas(frame: Any, domain: Declared) -> Batch:
-    check_columns(converted(lambda: list(frame.columns), "the table's columns cannot be listed"), domain, "the table")
-    return {name: pandas_column(frame, name, domain) for name in domain.names}
+    with PublicWords("the table's columns cannot be listed"):
+        names = list(frame.columns)
+    check_columns(names, domain, "the table")
+    return {name: _pandas_column(frame, name, domain) for name in domain.names}
+
+
+def _pandas_column(frame: Any, name: str, domain: Declared) -> pa.Array:
+    """One column of a DataFrame by its declared name, NaN as null."""
+    with PublicWords(f"column {name!r} holds values of more than one kind; make it all text or all numbers"):
+        return strict_array(frame[name], domain.variables[name]) if domain.strict else pandas_array(frame[name])
+
+
+def pandas_array(series: Any) -> pa.Array:
+    """One column of a DataFrame, NaN as null."""
+    values: Any = series.array
+    if hasattr(values, "sp_values"):
+        return pa.array(values.to_dense(), from_pandas=True)
+    if not _is_categorical(values):
+        return _single_array(pa.array(series, from_pandas=True))
+    return _dictionary_array(values, _single_array(pa.array(values.categories, from_pandas=True)))
+
+
+def strict_array(series: Any, declared: Any) -> pa.Array:
+    """One column, of which no value is refused: columns without a type are converted cell by cell."""
+    values: Any = series.array
+    if _is_categorical(values):
+        return _dictionary_array(values, _typed_array(values.categories, declared))
+    return _typed_array(series, declared)
+
+
+def _typed_array(values: Any, declared: Any) -> pa.Array:
+    """Values converted by their type, or cell by cell where they have none."""
+    if values.dtype != object:
+        try:
+            return _single_array(pa.array(values, from_pandas=True))
+        except Exception:  # text that is no Unicode, in a column that Python holds
+            pass
+    from dpgraph.statistics.rows.cells import typed_cells
+
+    return typed_cells(values.to_numpy(dtype=object), declared)
+
+
+def _dictionary_array(values: Any, words: pa.Array) -> pa.Array:
+    codes = values.codes
+    if codes.min(initial=0) < 0:  # a null of the dictionary in place of one of the column: no bitmap to make and read
+        words = pa.concat_arrays([words, pa.nulls(1, words.type)])
+        codes = codes.copy()
+        codes[codes < 0] = len(words) - 1
+    return pa.DictionaryArray.from_arrays(pa.array(codes), words, ordered=values.ordered, safe=False)
+
+
+def _is_categorical(values: Any) -> bool:
+    return hasattr(values, "categories") and hasattr(values, "codes")
+
+
+def _single_array(array: Any) -> pa.Array:
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
 def _from_arrow(rows: Any, domain: Declared) -> Iterator[Batch]:
     """The declared columns of an Arrow stream, or of one batch; a large batch is taken in slices."""
     problem = f"the Arrow data of {type(rows).__name__} cannot be read; is it a table?"
-    reader = converted(lambda: _reader(rows), problem, quiet=False)
-    check_columns(converted(lambda: reader.schema.names, problem), domain, "the table")
+    with PublicWords(problem, quiet=False):
+        reader = _reader(rows)
+        names = reader.schema.names
+    check_columns(names, domain, "the table")
     for batch in converted_each(iter(reader), problem):
         for start in range(0, batch.num_rows, batch_rows(domain)):
             yield select_columns(batch.slice(start, batch_rows(domain)), domain)
@@ -159,59 +209,12 @@ def _reader(rows: Any) -> pa.RecordBatchReader:
 
 def _from_iterator(tables: Iterator[Any], domain: Declared) -> Iterator[tuple[Batch, bool]]:
     for table in converted_each(tables, f"the iterator {type(tables).__name__} failed before its last table"):
-        if isinstance(table, str | Path) and not is_there(table):
-            raise DomainError("the iterator yields text that is no path of a file; it must yield tables")
+        if isinstance(table, str | Path):
+            from dpgraph.statistics.rows.files import is_there
+
+            if not is_there(table):
+                raise DomainError("the iterator yields text that is no path of a file; it must yield tables")
         yield from batches(table, domain)
-
-
-def _from_path(path: Place, domain: Declared) -> Iterator[tuple[Batch, bool]]:
-    if path.is_folder() or parquet.is_parquet(path):
-        for piece in parquet.pieces(path, domain):
-            yield from ((batch, False) for batch in parquet.read(piece, domain, threads=True))
-    elif path.name.lower().endswith(CSV):
-        yield from ((batch, True) for batch in _from_csv(path, domain))
-    else:
-        known = ", ".join(CSV + parquet.SUFFIXES)
-        raise DomainError(f"{path} is neither {known} nor a folder of Parquet")
-
-
-def _from_csv(path: Place, domain: Declared) -> Iterator[Batch]:
-    """The declared columns of a CSV file: every column as text, an empty unquoted field as null.
-
-    In a strict declaration a line of too few or too many fields is a row of nulls, and text that is not UTF-8 is text:
-    no line refuses the file. A file that does not end where its quotes and lines end is damaged, and is refused.
-    """
-    import pyarrow.csv as csv
-
-    problem = f"{path} cannot be read as CSV; is it truncated or of another format?"
-    ragged: list[int] = []
-
-    def skip(row: Any) -> str:
-        ragged.append(1)
-        return "skip"
-
-    options: Any = {"newlines_in_values": True, "invalid_row_handler": skip if domain.strict else None}
-    with path.open() as source:
-        header = csv.ParseOptions(**options)
-        names = converted(lambda: csv.open_csv(source, parse_options=header).schema.names, problem)
-    check_columns(names, domain, path.name)
-    ragged.clear()
-    # In a file of one column an empty line is a row with a null; skipping it would let a value change n.
-    parsing = csv.ParseOptions(ignore_empty_lines=len(names) > 1, **options)
-    columns = csv.ConvertOptions(
-        include_columns=list(domain.names),
-        column_types=dict.fromkeys(domain.names, pa.binary() if domain.strict else pa.string()),
-        null_values=[""],
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
-    )
-    with path.open() as source:
-        reader = converted(lambda: csv.open_csv(source, convert_options=columns, parse_options=parsing), problem)
-        for batch in converted_each(iter(reader), problem):
-            yield select_columns(batch, domain)
-    for start in range(0, len(ragged), batch_rows(domain)):
-        rows = min(batch_rows(domain), len(ragged) - start)
-        yield {name: pa.nulls(rows, pa.binary()) for name in domain.names}
 
 
 def is_cursor(rows: Any) -> bool:
@@ -221,32 +224,29 @@ def is_cursor(rows: Any) -> bool:
 
 def tables_of(cursor: Any) -> Iterator[Any]:
     """The rows of a cursor as tables: one Arrow stream where the driver has it, else frames of objects."""
-    description = converted(lambda: cursor.description, FETCHING)
+    with PublicWords(FETCHING):
+        description = cursor.description
+        names = [str(column[0]) for column in description or ()]
     if description is None:
         raise DomainError("the cursor has no rows; execute a SELECT with it first, and give it unread")
-    if callable(getattr(cursor, "fetch_record_batch", None)):
-        return iter([converted(cursor.fetch_record_batch, FETCHING)])
-    return _fetched(cursor, converted(lambda: [str(column[0]) for column in description], FETCHING))
+    if not callable(getattr(cursor, "fetch_record_batch", None)):
+        return _fetched(cursor, names)
+    with PublicWords(FETCHING):
+        return iter([cursor.fetch_record_batch()])
 
 
 def _fetched(cursor: Any, names: list[str]) -> Iterator[pd.DataFrame]:
     """The rows block by block; of no rows one empty frame, which has the columns."""
-    rows: list[Any] = converted(lambda: list(cursor.fetchmany(BLOCK)), FETCHING)
-    yield _frame(rows, names)
-    while rows:
-        rows = converted(lambda: list(cursor.fetchmany(BLOCK)), FETCHING)
-        if rows:
-            yield _frame(rows, names)
-
-
-def _frame(rows: list[Any], names: list[str]) -> pd.DataFrame:
-    """Rows as columns of objects, typed where all of a column is of one type."""
     import pandas as pd
 
-    def made() -> pd.DataFrame:
-        columns = [pd.Series([row[i] for row in rows], dtype=object) for i in range(len(names))]
-        frame = pd.DataFrame(dict(enumerate(columns)))
-        frame.columns = names
-        return frame
-
-    return converted(made, FETCHING)
+    first = True
+    while True:
+        with PublicWords(FETCHING):
+            rows = list(cursor.fetchmany(BLOCK))
+            columns = [pd.Series([row[i] for row in rows], dtype=object) for i in range(len(names))]
+            frame = pd.DataFrame(dict(enumerate(columns)))
+            frame.columns = names
+        if not rows and not first:
+            return
+        yield frame
+        first = False

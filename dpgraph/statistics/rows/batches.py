@@ -30,6 +30,9 @@ class Columns:
 #: A declaration of the columns to read; where it is strict no row may refuse the table.
 Declared = Domain | Columns
 
+#: Words that mean a null in a column of numbers or booleans, in any case; in text only the empty field does.
+NULL_WORDS = ("", "na", "n/a", "nan", "null", "none")
+
 #: How many values and rows one batch may hold, so that memory does not grow with the table.
 BATCH_VALUES, BATCH_ROWS = 8_000_000, 1 << 17
 
@@ -76,3 +79,14 @@ def refuse_clusters(*parts: Any) -> None:
                 f"the rows of a {library} table stay on its cluster: count takes them, as fit does, and this does not; "
                 f"collect them, or a sample of them, first: {COLLECTED[library]}"
             )
+
+
+def value_type(array: pa.Array) -> pa.DataType:
+    """The type of a column's values, in a dictionary or not."""
+    kind: Any = array.type
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def is_string(kind: pa.DataType) -> bool:
+    """Whether a column's type is text, however it is held."""
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)

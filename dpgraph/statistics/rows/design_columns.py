@@ -15,11 +15,10 @@ import pyarrow as pa
 import pyarrow.compute
 
 from dpgraph.statistics.rows.arrow import read_columns
-from dpgraph.statistics.rows.batches import Batch, Columns, batch_length
-from dpgraph.statistics.rows.cells import NULL_WORDS, cells_of, typed_cells, word_number
-from dpgraph.statistics.rows.codes import STRICT, encode_column
-from dpgraph.statistics.rows.levels import is_string, mended, text_words, value_type
-from dpgraph.structure.conversion import array_of, converted
+from dpgraph.statistics.rows.batches import NULL_WORDS, Batch, Columns, batch_length, is_string, value_type
+from dpgraph.statistics.rows.cells import cells_of, typed_cells, word_number
+from dpgraph.statistics.rows.codes import STRICT, encode_column, mended, text_words
+from dpgraph.structure.conversion import PublicWords, array_of
 from dpgraph.structure.design import Bounded, Feature, LinearDesign
 from dpgraph.structure.domain import Bins, Categories, DomainError
 
@@ -49,10 +48,10 @@ def array_batches(X: Any, y: Any, declared: Columns, rows: int) -> Iterator[Batc
 
 def _from_array(column: npt.NDArray[Any], name: str, declared: Columns) -> pa.Array:
     """One column of an array; what stands for nothing becomes null."""
-    problem = f"column {name!r} holds values of more than one kind; make it all text or all numbers"
-    if declared.strict and column.dtype == object:
-        return converted(lambda: typed_cells(column, declared.variables[name]), problem)
-    return converted(lambda: pa.array(np.ascontiguousarray(column), from_pandas=column.dtype.kind != "f"), problem)
+    with PublicWords(f"column {name!r} holds values of more than one kind; make it all text or all numbers"):
+        if declared.strict and column.dtype == object:
+            return typed_cells(column, declared.variables[name])
+        return pa.array(np.ascontiguousarray(column), from_pandas=column.dtype.kind != "f")
 
 
 def columns_of(design: LinearDesign) -> Columns:
@@ -147,12 +146,12 @@ def real_values(array: pa.Array, name: str, is_text: bool, strict: bool = False)
     kind = value_type(array)
     bare = "text" if is_text else str(kind).partition("<")[0].partition("[")[0]
     problem = f"column {name!r} is of type {bare} where numbers between declared bounds are wanted"
-    if strict and (is_text or is_string(kind)):
-        return converted(lambda: _word_numbers(array), problem, quiet=False)
-    if not (is_text or pa.types.is_null(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+    words = strict and (is_text or is_string(kind))
+    if not (words or is_text or pa.types.is_null(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         remedy = "make it the days since some date" if pa.types.is_temporal(kind) else "make it numbers, astype(float)"
         raise DomainError(f"{problem}; {remedy}, or declare its levels")
-    return converted(lambda: _typed_numbers(array, is_text), problem, quiet=False)
+    with PublicWords(problem, quiet=False):
+        return _word_numbers(array) if words else _typed_numbers(array, is_text)
 
 
 def _word_numbers(array: pa.Array) -> Reals:

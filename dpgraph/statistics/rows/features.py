@@ -15,7 +15,7 @@ from dpgraph.statistics.rows.arrow import is_cursor
 from dpgraph.statistics.rows.batches import refuse_clusters
 from dpgraph.statistics.rows.codes import Codes, encode
 from dpgraph.statistics.rows.design_columns import regression_features
-from dpgraph.structure.conversion import array_of, converted, is_query, is_table
+from dpgraph.structure.conversion import PublicWords, array_of, is_query, is_table
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, DomainWarning, Variable
 
@@ -58,19 +58,18 @@ def table_frame(X: Any) -> pd.DataFrame:
     """A table as a DataFrame."""
     import pandas as pd
 
-    def made() -> pd.DataFrame:
+    refuse_clusters(X)
+    with PublicWords(UNREADABLE):
         if isinstance(X, pd.DataFrame):
             return X
         columns = getattr(X, "column_names", X.columns)  # an Arrow table's columns are its data
         return pd.DataFrame({str(name): X[name].to_numpy() for name in columns})
 
-    refuse_clusters(X)
-    return converted(made, UNREADABLE)
-
 
 def declared_columns(frame: pd.DataFrame, declared: Collection[str] | None) -> pd.DataFrame:
     """The declared columns of a table, in the table's order; None for all."""
-    names: list[str] = converted(lambda: [str(name) for name in frame.columns], UNREADABLE)
+    with PublicWords(UNREADABLE):
+        names = [str(name) for name in frame.columns]
     wanted = [declared is None or name in declared for name in names]
     kept = [name for name, want in zip(names, wanted, strict=True) if want]
     for name in declared or ():
@@ -78,20 +77,19 @@ def declared_columns(frame: pd.DataFrame, declared: Collection[str] | None) -> p
             raise DomainError(f"column {name!r} is there more than once in X; keep one of them")
     if len(set(kept)) < len(kept):
         raise DomainError("a column is there more than once in X; keep one of them")
-    return frame if all(wanted) else converted(lambda: frame.loc[:, wanted], UNREADABLE)
+    with PublicWords(UNREADABLE):
+        return frame if all(wanted) else frame.loc[:, wanted]
 
 
 def array_frame(array: npt.NDArray[Any], names: Sequence[str], *, strict: bool) -> pd.DataFrame:
     """The columns of an array by name: objects by what they hold, as they are where that may not refuse a table."""
     import pandas as pd
 
-    def made() -> pd.DataFrame:
+    with PublicWords(PROBLEM):
         columns = {name: array[:, i] for i, name in enumerate(names)}
         if strict:
             return pd.DataFrame({name: pd.Series(column, dtype=column.dtype) for name, column in columns.items()})
         return pd.DataFrame(columns).infer_objects()
-
-    return converted(made, PROBLEM)
 
 
 def refuse_list(X: Any, strict: bool) -> None:
@@ -119,8 +117,11 @@ def named_array(X: Any, names: Sequence[str], strict: bool) -> pd.DataFrame:
     """The columns of an array by name, as many as are declared."""
     refuse_other_shapes(X)
     refuse_list(X, strict)
-    listed = isinstance(X, list | tuple)  # of text beside numbers, which keep their kinds
-    array = converted(lambda: np.array(X, dtype=object), PROBLEM) if listed else array_of(X, PROBLEM)
+    if isinstance(X, list | tuple):  # of text beside numbers, which keep their kinds
+        with PublicWords(PROBLEM):
+            array = np.array(X, dtype=object)
+    else:
+        array = array_of(X, PROBLEM)
     if array.ndim != 2:
         raise DomainError(PROBLEM)
     if array.shape[1] != len(names):

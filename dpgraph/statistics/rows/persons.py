@@ -31,11 +31,10 @@ import pyarrow as pa
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.scope import RowCap
 from dpgraph.statistics.rows.arrow import UNREADABLE, batches
-from dpgraph.statistics.rows.batches import Columns, Declared
+from dpgraph.statistics.rows.batches import Batch, Columns, Declared, is_string, value_type
 from dpgraph.statistics.rows.cells import person_name
-from dpgraph.statistics.rows.codes import Codes, encode_column
-from dpgraph.statistics.rows.levels import is_string, mended, value_type
-from dpgraph.structure.conversion import OURS, converted
+from dpgraph.statistics.rows.codes import Codes, encode_batch, mended
+from dpgraph.structure.conversion import OURS, PublicWords
 from dpgraph.structure.domain import Domain, DomainError
 from dpgraph.structure.frozen import FrozenMap
 
@@ -82,6 +81,17 @@ class PersonCap:
     def record(self, strict: bool, parts: frozenset[str] = frozenset()) -> RowCap:
         """What is public of the rows that were kept."""
         return RowCap(self.person, self.rows_per_person, parts, drops=strict, draw=self.draw)
+
+    def names(self, batch: Batch, strict: bool) -> pa.Array:
+        """The text by which each row's person is known, whatever the type of the column. Sensitive."""
+        array, person = batch[self.person], self.person
+        if pa.types.is_nested(value_type(array)):
+            raise DomainError(f"column {person!r} must hold text, numbers or dates, by which persons are told apart")
+        with PublicWords(f"column {person!r} cannot tell persons apart", quiet=False):
+            names = _person_names(array)
+        if not strict and names.null_count:
+            raise DomainError(f"column {person!r} holds nulls; every row needs its person")
+        return names
 
     def kept(self, names: Sequence[pa.Array], held: Sequence[npt.NDArray[Any]]) -> Flags:
         """The rows that count, of all rows of their persons; a row without a name does not."""
@@ -157,43 +167,26 @@ def rows_within(rows: Any, cap: PersonCap, strict: bool) -> Flags:
     Which rows of a person are kept depends on the key and on how many rows that person has, and on nobody else.
     """
     columns = Columns({cap.person: None}, strict)
-
-    def names() -> list[pa.Array]:
-        return [person_names(batch[cap.person], cap.person, strict) for batch, _ in batches(rows, columns)]
-
-    found = converted(names, UNREADABLE, passing=OURS, quiet=False)
+    with PublicWords(UNREADABLE, passing=OURS, quiet=False):
+        found = [cap.names(batch, strict) for batch, _ in batches(rows, columns)]
     return cap.kept(found, []) if found else np.zeros(0, bool)
 
 
 def capped_codes(rows: Any, domain: Domain, cap: PersonCap, parts: frozenset[str] = frozenset()) -> Codes:
     """As ``cap_rows``, by a cap with its key."""
-    columns, persons = converted(lambda: _read(rows, domain, cap), UNREADABLE, passing=OURS, quiet=False)
+    columns: dict[str, list[Any]] = {name: [] for name in domain.names}
+    persons: list[pa.Array] = []
+    with PublicWords(UNREADABLE, passing=OURS, quiet=False):
+        for batch, is_text in batches(rows, cap.columns(domain)):
+            for name, codes in encode_batch(batch, domain, is_text).items():
+                columns[name].append(codes)
+            persons.append(cap.names(batch, domain.strict))
     record = cap.record(domain.strict, parts)
     if not persons:
         return Codes(domain, Codes.empty(domain).columns, record)
     whole = {name: np.concatenate(found) for name, found in columns.items()}
     kept = cap.kept(persons, list(whole.values()))
     return Codes(domain, FrozenMap((name, column[kept]) for name, column in whole.items()), record)
-
-
-def _read(rows: Any, domain: Domain, cap: PersonCap) -> tuple[dict[str, list[Any]], list[pa.Array]]:
-    columns: dict[str, list[Any]] = {name: [] for name in domain.names}
-    persons: list[pa.Array] = []
-    for batch, is_text in batches(rows, cap.columns(domain)):
-        for name in domain.names:
-            columns[name].append(encode_column(batch[name], domain[name], name, is_text, domain.strict))
-        persons.append(person_names(batch[cap.person], cap.person, domain.strict))
-    return columns, persons
-
-
-def person_names(array: pa.Array, person: str, strict: bool) -> pa.Array:
-    """The text by which each row's person is known, whatever the type of the column."""
-    if pa.types.is_nested(value_type(array)):
-        raise DomainError(f"column {person!r} must hold text, numbers or dates, by which persons are told apart")
-    names = converted(lambda: _person_names(array), f"column {person!r} cannot tell persons apart", quiet=False)
-    if not strict and names.null_count:
-        raise DomainError(f"column {person!r} holds nulls; every row needs its person")
-    return names
 
 
 def _person_names(array: pa.Array) -> pa.Array:

@@ -169,8 +169,8 @@ MUTANTS = (
     Mutant(
         "a model's error that repeats a row",
         "estimators/held_out.py",
-        "    said = converted(answers, problem)\n",
-        "    said = answers()\n",
+        "    with PublicWords(problem):\n        rows, many",
+        "    if True:\n        rows, many",
         (f"{JUDGED}::test_refusals_charge_nothing_and_repeat_no_row",),
     ),
     Mutant(
@@ -244,15 +244,15 @@ MUTANTS = (
     Mutant(
         "the ids of persons read in the open",
         "estimators/folds.py",
-        'converted(column, "the ids of persons cannot be read")',
-        "column()",
+        'with PublicWords("the ids of persons cannot be read"):',
+        "if True:",
         (f"{FOLDS}::test_what_are_no_rows_is_refused_and_not_repeated",),
     ),
     Mutant(
         "the target of a baseline read in the open",
         "estimators/held_out.py",
-        'converted(lambda: column.astype(np.float64), "y must hold numbers")',
-        "column.astype(np.float64)",
+        'with PublicWords("y must hold numbers"):',
+        "if True:",
         (f"{CANARY}::test_columns[evaluate, y for a scikit-learn regressor]",),
     ),
 )

@@ -35,7 +35,7 @@ REGRESSION, DESIGN, REGRESSION_NOISE = (
     "tests/structure/test_design.py",
     "tests/mechanisms/additive/test_regression_noise.py",
 )
-CONTINGENCY, LEVELS = "tests/statistics/contingency/test_tables.py", "tests/statistics/rows/test_levels.py"
+CONTINGENCY, LEVELS = "tests/statistics/test_contingency.py", "tests/statistics/rows/test_levels.py"
 OUT_OF_CORE, DASK = "tests/statistics/engines/test_out_of_core.py", "tests/statistics/engines/test_dask.py"
 MOMENT_CHAIN = "tests/inference/expfam/test_chain.py"
 COUNT_DRAWS = "tests/inference/counts/test_dirichlet_multinomial.py"
@@ -338,35 +338,35 @@ MUTANTS = (
     ),
     Mutant(
         "domain from data",
-        "statistics/rows/levels.py",
+        "statistics/rows/codes.py",
         "found = pc.index_in(array.cast(pa.large_string()) if view else array, value_set=declared)",
         "found = pc.index_in(array, value_set=pc.unique(array.drop_null()))",
         ("tests/statistics/test_summary.py::test_every_engine_counts_what_the_definition_counts",),
     ),
     Mutant(
         "a bad value forgotten at the next block of rows",
-        "statistics/rows/levels.py",
+        "statistics/rows/codes.py",
         "worst = min(worst, _apply_declared_actions(code, variable))",
         "worst = _apply_declared_actions(code, variable)",
         (f"{LEVELS}::test_the_last_value_of_many_blocks_counts_as_the_first_does",),
     ),
     Mutant(
         "codes that are no levels taken from a damaged dictionary",
-        "statistics/rows/levels.py",
+        "statistics/rows/codes.py",
         "if whole.max(initial=0) < max(1, len(table)) else",
         "if True else",
         (f"{LEVELS}::test_a_damaged_dictionary_is_refused_without_its_index",),
     ),
     Mutant(
         "the rows that fill up the last block are counted",
-        "statistics/contingency/tables.py",
-        "total[lines[:, _kernels.CELLS]] -= -n % block",
-        "total[lines[:, _kernels.CELLS]] -= 0",
+        "statistics/contingency.py",
+        "total[lines[:, 1]] -= -n % block",
+        "total[lines[:, 1]] -= 0",
         (f"{CONTINGENCY}::test_plain_bit_slicing_counts_what_a_person_would",),
     ),
     Mutant(
         "a margin of a packed table with its axes in the wrong order",
-        "statistics/contingency/tables.py",
+        "statistics/contingency.py",
         ".transpose([kept.index(v) for v in table])",
         "",
         (f"{CONTINGENCY}::test_a_margin_of_a_pack_has_the_order_of_its_own_table",),
@@ -960,7 +960,7 @@ MUTANTS = (
     ),
     Mutant(
         "dropped rows counted all the same",
-        "statistics/engines/parts.py",
+        "statistics/tally.py",
         "if kept is None or kept.all():",
         "if kept is None or self.groups is None:",
         (f"{REGRESSION}::test_rows_with_a_null_are_dropped_whole",),
@@ -1142,7 +1142,7 @@ MUTANTS = (
     ),
     Mutant(
         "the last row groups of a file left out",
-        "statistics/rows/parquet.py",
+        "statistics/rows/files.py",
         "for group in groups]",
         "for group in groups[:-1]]",
         (f"{OUT_OF_CORE}::test_any_cut_of_a_file_gives_the_same_integers",),
@@ -1150,15 +1150,15 @@ MUTANTS = (
     Mutant(
         "a worker's own words passed on",
         "statistics/engines/workers.py",
-        "        return None, converted(lambda: task(rows), problem, passing=(DomainError,), quiet=False)\n",
-        "        return None, task(rows)\n",
+        'with PublicWords("a worker could not count its rows", passing=(DomainError,), quiet=False):',
+        "if True:",
         (f"{DASK}::test_a_worker_passes_on_no_word_of_what_it_meets",),
     ),
     Mutant(
         "an engine's own words passed on",
         "statistics/engines/dask.py",
-        'converted(added, "Dask could not make or count the rows", quiet=False)',
-        "added()",
+        'with PublicWords("Dask could not make or count the rows", quiet=False):',
+        "if True:",
         (f"{DASK}::test_what_dask_says_of_a_row_that_it_cannot_make_is_not_passed_on",),
     ),
     Mutant(

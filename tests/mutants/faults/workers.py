@@ -8,14 +8,14 @@ PLACES, PAIRS = "tests/statistics/rows/test_locations.py", f"{GROUPED}::test_sev
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "groups given each other's rows",
-        "statistics/engines/parts.py",
+        "statistics/tally.py",
         "self.groups, np.split",
         "self.groups[::-1], np.split",
         (PAIRS,),
     ),
     Mutant(
         "sums of a group over all rows that a person keeps",
-        "statistics/engines/parts.py",
+        "statistics/tally.py",
         "own if kept is None else own & kept",
         "own | True if kept is None else own & kept",
         (f"{GROUPED}::test_groups_of_one_choice_hold_together_what_the_whole_keeps",),
@@ -44,13 +44,13 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "rows counted before any worker was asked",
         "statistics/engines/dask.py",
-        "    ask_workers()\n    refusal, vector",
-        "    refusal, vector",
+        '    ask_workers()\n    with PublicWords("Dask could not',
+        '    with PublicWords("Dask could not',
         (f"{CLUSTERS}::test_workers_of_dask_are_asked_before_a_row_is_touched",),
     ),
     Mutant(
         "a password in an address that is shown",
-        "statistics/rows/locations.py",
+        "statistics/rows/files.py",
         're.sub(r"(?<=://)[^/@]*@", "", self.address)',
         'self.address.replace("?@", "")',
         (f"{PLACES}::test_an_address_that_leads_nowhere_is_told_of_without_its_password",),

@@ -9,7 +9,7 @@ import pytest
 import dpgraph as dg
 from dpgraph.statistics.engines import dask as dask_engine
 from dpgraph.statistics.engines import spark as spark_engine
-from dpgraph.statistics.rows import parquet as parquet_files
+from dpgraph.statistics.rows import files as parquet_files
 from dpgraph.statistics.rows.persons import PersonCap
 from tests.statistics.test_summary import NETWORK, SECRET, folder, frame, gzipped, parquet, written
 from tests.tiers import Later

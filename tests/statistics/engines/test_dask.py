@@ -9,8 +9,8 @@ import pytest
 import dpgraph as dg
 from dpgraph.statistics.engines import dask as engine
 from dpgraph.statistics.engines import workers
-from dpgraph.statistics.rows import parquet
-from dpgraph.statistics.rows.locations import place_of
+from dpgraph.statistics.rows import files as parquet
+from dpgraph.statistics.rows.files import place_of
 from tests.statistics.engines.single_rows import NUMBERS, STAY, not_taken
 from tests.statistics.engines.test_spark import REFUSED, refusal, tables, tally
 from tests.statistics.test_summary import DOMAIN, GROUPS, NETWORK, SECRET, STRICT, folder, frame, strict

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 import dpgraph as dg
 from dpgraph.statistics import summary as engines
 from dpgraph.statistics.counts import Counts, Families
-from dpgraph.statistics.rows import batches, parquet
-from dpgraph.statistics.rows.locations import place_of
+from dpgraph.statistics.rows import batches
+from dpgraph.statistics.rows import files as parquet
+from dpgraph.statistics.rows.files import place_of
 from dpgraph.structure.frozen import FrozenMap
 from tests.statistics.engines.rows import folder_of_its_own
 from tests.statistics.test_summary import DOMAIN, GROUPS, NETWORK, SECRET, STRICT, frame, strict

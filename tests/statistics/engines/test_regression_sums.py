@@ -12,7 +12,7 @@ import pytest
 import dpgraph as dg
 from dpgraph.statistics import regression
 from dpgraph.statistics.engines import spark as spark_engine
-from dpgraph.statistics.rows import parquet
+from dpgraph.statistics.rows import files as parquet
 from tests.statistics.test_summary import ENGINES, SECRET, frame
 from tests.tiers import Later
 

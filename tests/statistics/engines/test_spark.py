@@ -12,7 +12,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.statistics.engines import spark as engine
-from dpgraph.statistics.rows import parquet
+from dpgraph.statistics.rows import files as parquet
 from dpgraph.structure.merging import measured_families
 from tests.statistics.engines.single_rows import NUMBERS, STAY, not_taken
 from tests.statistics.test_summary import GROUPS, NETWORK, SECRET, STRICT, folder, frame, strict
@@ -174,7 +174,7 @@ def test_a_file_that_only_the_driver_sees_is_named(spark, tmp_path):
 
 def tally():
     from dpgraph.statistics.counts import Families
-    from dpgraph.statistics.engines.parts import Tally
+    from dpgraph.statistics.tally import Tally
 
     return Tally(Families(NETWORK))
 

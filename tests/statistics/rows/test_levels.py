@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpgraph as dg
-from dpgraph.statistics.rows.codes import encode_column
-from dpgraph.statistics.rows.levels import BLOCK, FEW, SPAN
+from dpgraph.statistics.rows.codes import BLOCK, FEW, SPAN, encode_column
 from tests.strategies import position
 
 WORDS = ["red", "green", "blue"]

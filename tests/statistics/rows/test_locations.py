@@ -9,8 +9,8 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 import dpgraph as dg
-from dpgraph.statistics.rows import parquet as parquet_files
-from dpgraph.statistics.rows.locations import Place, place_of
+from dpgraph.statistics.rows import files as parquet_files
+from dpgraph.statistics.rows.files import Place, place_of
 from tests.statistics.test_summary import DOMAIN, NETWORK, SECRET, folder, frame, gzipped, parquet, written
 from tests.tiers import Later
 

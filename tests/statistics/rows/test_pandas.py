@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import dpgraph as dg
-from dpgraph.statistics.rows.cells import pandas_array
+from dpgraph.statistics.rows.arrow import pandas_array
 
 CATEGORICALS = {
     "text with nulls": pd.Series(["a", "b", None], dtype="category"),

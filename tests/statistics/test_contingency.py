@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgraph.statistics.contingency import _kernels
-from dpgraph.statistics.contingency import tables as contingency
-from dpgraph.statistics.contingency.tables import add_tables, histogram_counts, packs, sliced_counts
+from dpgraph.statistics import _kernels, contingency
+from dpgraph.statistics.contingency import add_tables, histogram_counts, packs, sliced_counts
 from tests.tiers import examples
 
 PLAIN = _kernels.slice_column, _kernels.count_blocks

@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 
 from dpgraph.privacy.arrays import Integers, Unsigned
-from dpgraph.statistics.contingency import _kernels
 from dpgraph.waiting import result_of
 
 Column = Unsigned
@@ -87,7 +86,7 @@ def add_tables(
     [1, 0, 0, 2]
     """
     rows = len(columns[0]) if columns else 0
-    kernels = _kernels.compiled() if fast else None if fast is False else _paying_kernels(rows, sizes, tables)
+    kernels = _paying_kernels(rows, sizes, tables, fast)
     sliced = [at for at, table in enumerate(tables) if kernels and _small(table, sizes)]
     if kernels and sliced and rows:
         small = [tables[at] for at in sliced]
@@ -109,11 +108,15 @@ def _small(table: Table, sizes: Sequence[int]) -> bool:
 
 
 def _paying_kernels(
-    rows: int, sizes: Sequence[int], tables: Sequence[Table]
+    rows: int, sizes: Sequence[int], tables: Sequence[Table], fast: bool | None
 ) -> tuple[Callable[..., None], Callable[..., None]] | None:
     """The compiled loops if they are loaded already, or repaid by these rows, or would have been by those before."""
-    if rows < BLOCK:
+    if fast is False or (fast is None and rows < BLOCK):
         return None
+    from dpgraph.statistics import _kernels
+
+    if fast:
+        return _kernels.compiled()
     loaded = _kernels.compiled.cache_info().currsize > 0
     work = 0 if loaded else rows * len(packs(tuple(tables), tuple(sizes)))
     if not (loaded or work >= START_UP or _PAST.work >= LOADING):
@@ -187,12 +190,15 @@ def sliced_counts(
             if stopped is not None and stopped.is_set():
                 return total
             count_blocks(masks[:taken], lines[line : line + LINES], total, every, path, at)
-    total[lines[:, _kernels.CELLS]] -= -n % block  # the last block was filled up with rows of zeros
+    total[lines[:, 1]] -= -n % block  # the last block was filled up with rows of zeros
     return total
 
 
 def _lines(sizes: Sequence[int], tables: Sequence[Table], first: dict[int, int]) -> tuple[Integers, int]:
-    """The tables as the kernels read them, the variable of most levels last, and the cells of all."""
+    """The tables as the kernels read them, the variable of most levels last, and the cells of all.
+
+    A line is a table's number of variables and its first cell; for each variable its first bitmap, levels and stride.
+    """
     lines, start = np.zeros((len(tables), 2 + 3 * max(map(len, tables))), np.int64), 0
     for line, table in zip(lines, tables, strict=True):
         axes = [(first[v], sizes[v], math.prod(sizes[u] for u in table[i + 1 :])) for i, v in enumerate(table)]

@@ -10,9 +10,9 @@ engines give the same integers for one key.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +20,13 @@ import pyarrow as pa
 
 from dpgraph.privacy.arrays import Integers
 from dpgraph.privacy.scope import RowCap, RowGroup
-from dpgraph.statistics.rows import parquet
 from dpgraph.statistics.rows.arrow import batches
 from dpgraph.statistics.rows.batches import Batch, Columns, Declared, batch_length
-from dpgraph.statistics.rows.codes import encode_column, members
-from dpgraph.statistics.rows.levels import code_dtype
-from dpgraph.statistics.rows.persons import Flags, PersonCap, person_names
+from dpgraph.statistics.rows.codes import code_dtype, encode_column, members
 from dpgraph.structure.domain import Bins, Categories
+
+if TYPE_CHECKING:
+    from dpgraph.statistics.rows.persons import Flags, PersonCap
 
 #: Rows as read: for each column codes of levels, or numbers.
 Read = Mapping[str, npt.NDArray[Any]]
@@ -151,8 +151,8 @@ class Tally:
     def read_persons(self, batch: Batch, is_text: bool = False) -> pa.RecordBatch:
         """The persons and contents of a batch, without the rows that no sum would hold. Sensitive."""
         assert self.cap is not None
-        person, domain = self.cap.person, self.summed
-        names = person_names(batch[person], person, domain.strict)
+        domain = self.summed
+        names = self.cap.names(batch, domain.strict)
         read, kept = self.read({name: batch[name] for name in domain.names}, is_text)
         summed = names.is_valid().to_numpy(zero_copy_only=False)
         if kept is not None:
@@ -185,12 +185,6 @@ def _as_read(held: npt.NDArray[Any], declared: Any) -> npt.NDArray[Any]:
     """A column as it was before ``_whole``, whatever the width that an engine gave it."""
     coded = isinstance(declared, Categories | Bins)
     return held.astype(code_dtype(declared.size), copy=False) if coded else held.view(np.float64)
-
-
-def in_pieces(pieces: Iterable[parquet.Piece], domain: Declared, threads: bool = False) -> Iterator[tuple[Batch, bool]]:
-    """The batches of pieces of Parquet files."""
-    for piece in pieces:
-        yield from ((batch, False) for batch in parquet.read(piece, domain, threads=threads))
 
 
 def counted(rows: Any, tally: Tally, source: Source = batches) -> Integers:

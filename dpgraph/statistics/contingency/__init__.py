@@ -1,1 +1,0 @@
-"""Counting contingency tables of encoded rows."""
