@@ -47,7 +47,7 @@ BREAKS = [
     ("structure/tables.py", "pyarrow", "pyarrow lives in statistics and files"),
     ("statistics/summary.py", "pyspark.sql", "pyspark lives in statistics.engines.spark"),
     ("files/networks.py", "dask.dataframe", "dask lives in statistics.engines.dask"),
-    ("statistics/rows/files.py", "fsspec", "fsspec lives in statistics.rows.files"),
+    ("statistics/rows/arrow.py", "fsspec", "fsspec lives in statistics.rows.files"),
     ("models/naive_bayes.py", "sklearn.base", "scikit-learn lives in estimators"),
     ("analysis/cost.py", "click", "click lives in cli"),
     ("inference/network/queries.py", "opt_einsum", "opt_einsum lives in inference.queries"),
