@@ -58,10 +58,10 @@ MUTANTS = (
         ("tests/structure/test_elimination.py::test_the_order_is_the_greedy_one[fill]",),
     ),
     Mutant(
-        "kinds of tables that forget their hubs",
+        "merges that count shared variables twice",
         "structure/merging.py",
-        "self._gain_of(size, other[:2], kind[2] & other[2])",
-        "self._gain_of(size, other[:2], _NONE)",
+        "- first] /= self._sizes[name]",
+        "- first] /= 1",
         ("tests/structure/test_merging_search.py::test_every_step_takes_the_best_pair_there_is",),
     ),
 )
