@@ -101,7 +101,6 @@ provide("joint_counts", "structure.joint")
 provide("AnyTables", "structure.candidate_tables")
 provide("NoisyMoments", "structure.moments")
 provide("numerical", "privacy.loss_distributions")
-provide("weighted_design", "mechanisms.additive.mean_weight")
 registers("papers.gibbs_sample", "GibbsSample", "markov-sweeps")
 registers(
     "papers.regression_sample",

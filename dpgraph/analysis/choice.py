@@ -15,7 +15,6 @@ from dpgraph.mechanisms.additive.blocks import GRID
 from dpgraph.mechanisms.additive.fourier import FourierMechanism
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-from dpgraph.mechanisms.additive.sensitivity import block_l2_squared, l1_sensitivity, l2_squared
 from dpgraph.mechanisms.selection.map_estimate import MapEstimate
 from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
 from dpgraph.privacy.accounts import checked_unit
@@ -124,7 +123,7 @@ def _laplace(network: Network, epsilon: Fraction, unit: PrivacyUnit) -> Iterator
             if paper
             else consistent_variance(network, laws, unit.n_is_public)
         )
-        reach, note = l1_sensitivity(network, list(laws), unit), "clipped tables" if paper else "least squares"
+        reach, note = sum(m.sensitivity for m in measured), "clipped tables" if paper else "least squares"
         yield Candidate(label, mechanism, network, measured, variances, reach, note, paper=paper)
 
 
@@ -145,14 +144,14 @@ def _gaussian(network: Network, epsilon: Fraction, delta: Fraction, unit: Privac
     mechanism = GaussianMechanism(epsilon, delta)
     measured = mechanism.event(network, unit).measurements
     laws = {m.table: m.law for m in measured}
-    reach = math.sqrt(l2_squared(network, list(laws), unit))
+    reach = math.sqrt(sum(m.movement.l2_squared for m in measured))
     variances = consistent_variance(network, laws, unit.n_is_public)
     note = "least squares; delta above 0"
     yield Candidate("Gaussian, maximal tables", mechanism, network, measured, variances, reach, note)
     if not unit.n_is_public and max(network.domain.sizes.values()) <= MOST_LEVELS:
         residual = GaussianMechanism(epsilon, delta, basis="residual")
         measured, variances = residual.event(network, unit).measurements, residual.variance(network, unit)
-        reach = math.sqrt(sum(block_l2_squared(network, m.table, GRID, unit) for m in measured)) / GRID
+        reach = math.sqrt(sum(m.movement.l2_squared for m in measured)) / GRID
         note = "ResidualPlanner; consistent by construction"
         yield Candidate("Gaussian, residual basis", residual, network, measured, variances, reach, note, GRID)
 

@@ -22,8 +22,8 @@ from dpgraph.analysis.arcs import arc_costs
 from dpgraph.analysis.choice import Candidate, ranked, recommended
 from dpgraph.analysis.expected import checked_error, expected_kl, expected_variation, noise_allowed, rows_needed
 from dpgraph.inference.network.consistency import consistent_variance
+from dpgraph.mechanisms.additive.blocks import parity_sensitivity
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-from dpgraph.mechanisms.additive.sensitivity import parity_sensitivity
 from dpgraph.privacy.accounts import checked_unit
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_whole
@@ -123,7 +123,7 @@ class PrivacyReport:
     @cached_property
     def facts(self) -> dict[str, Any]:
         """Whole-graph numbers that the costs come from."""
-        network, parity = self.network, parity_sensitivity(self.network)
+        network, (parity, is_exact) = self.network, parity_sensitivity(self.network)
         return {
             "variables": len(network.domain.names),
             "arcs": sum(map(len, network.parents.values())),
@@ -131,7 +131,7 @@ class PrivacyReport:
             "maximal tables": len(network.maximal_families),
             "merged tables": len(measured_families(network)),
             "downward closure": len(network.downward_closure()),
-            "parity sensitivity" if parity.exact else "parity sensitivity at most": parity.value,
+            "parity sensitivity" if is_exact else "parity sensitivity at most": parity,
             "treewidth at most": elimination_order(network)[1],
         }
 

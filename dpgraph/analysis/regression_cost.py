@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-from dpgraph.mechanisms.additive.mean_weight import weighted_design
+from dpgraph.mechanisms.additive.moment_noise import weighted_design
 from dpgraph.privacy.arrays import Reals
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact

@@ -6,14 +6,18 @@ would be wrong. Nothing here proves who wrote a record; whoever can plan a relea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
 from dpgraph.lazy import provided, register_by_name
+from dpgraph.privacy.claims import exceeds, total_up
 from dpgraph.privacy.composition import check_paid_together
+from dpgraph.privacy.descriptions import partition_movement
+from dpgraph.privacy.noise import MIN_SCALE
 from dpgraph.privacy.records import (
     Event,
+    Measurement,
     PrivacyUnit,
     Provenance,
     ReleaseError,
@@ -33,6 +37,9 @@ Replan = Callable[[Event, PrivacyUnit, Structure], Event]
 HELD_OUT_FITS = "fits of folds"
 #: The part that chose the tables that another part measured.
 PARENTS_CHOICE = "ParentsChoice"
+
+#: Scales are the smallest floats that pay for a claim, a few units in the last place; this is a thousand times more.
+ROUNDING = Fraction(1, 2**40)
 
 _REPLANS: dict[str, Replan] = {}
 
@@ -102,6 +109,55 @@ def register_selection(
         return event(name, recorded.epsilon, chosen.law, draws(structure, chosen.draws))
 
     register_mechanism(name, replan)
+
+
+def check_laws(event: Event, laws: Any) -> None:
+    """Refuses noise of another law than the mechanism's, and a block that was measured twice."""
+    for m in event.measurements:
+        if not isinstance(m.law, laws):
+            raise ReleaseError(
+                f"{event.mechanism} does not draw {type(m.law).__name__} noise, recorded for {', '.join(m.table)}"
+            )
+    if len({m.table for m in event.measurements}) < len(event.measurements):
+        raise ReleaseError(f"{event.mechanism} is recorded to have measured a table twice")
+
+
+def not_measured(event: Event, description: Any) -> ReleaseError:
+    """The error of a record whose blocks are not of its description."""
+    return ReleaseError(
+        f"{event.mechanism} does not measure what its record says, on this {type(description).__name__}"
+    )
+
+
+def remeasured(event: Event, unit: PrivacyUnit, network: Network) -> tuple[Measurement, ...]:
+    """The tables of a record, with the cells and movements that follow from the domain.
+
+    The shares of a network's tables follow from its graph, and a model may be of a graph that was chosen from the
+    release; so their scales are not planned again, but must pay for the claim (``check_scales``).
+    """
+    names = [m.table for m in event.measurements]
+    if not all(name and all(variable in network.domain for variable in name) for name in names):
+        raise not_measured(event, network)
+    return tuple(
+        Measurement(m.table, network.cells(m.table), m.law, partition_movement(network.cells(m.table), unit))
+        for m in event.measurements
+    )
+
+
+def check_scales(event: Event, claim: Fraction, *ways: Sequence[Fraction]) -> None:
+    """Refuses scales that are not the smallest that pay for the claim, as every plan chooses them.
+
+    Each way of adding up the cost is a list of terms, of which the largest sum counts that is no more than the claim.
+    At ``MIN_SCALE`` a claim may exceed the cost: no scale is smaller.
+    """
+    if any(m.law.scale == MIN_SCALE for m in event.measurements):
+        return
+    fitting = [parts for parts in ways if not exceeds(parts, claim * (1 + ROUNDING))]
+    if not any(exceeds(parts, claim * (1 - ROUNDING)) for parts in fitting or ways):
+        raise ReleaseError(
+            f"{event.mechanism} claims {'rho' if claim == event.rho else 'epsilon'} {float(claim):.9g}, but noise of "
+            f"these scales costs {float(total_up(ways[-1])):.9g}: they are not the scales it was made with"
+        )
 
 
 def check_reproduced(provenance: Provenance, structure: Structure) -> None:

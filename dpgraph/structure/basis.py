@@ -179,7 +179,7 @@ def contrast_norms(sizes: tuple[int, ...]) -> Reals:
 def fixed_point(sizes: tuple[int, ...], grid: int) -> Integers:
     """The whole number each contrast of a block is multiplied by: ``grid`` / norm rounded, at least 1.
 
-    It does not increase along any axis, which ``sensitivity.block_sensitivity`` uses. At grid 1 it is 1.
+    It does not increase along any axis, which ``additive.blocks.block_sensitivity`` uses. At grid 1 it is 1.
     """
     return np.maximum(1, np.rint(grid / contrast_norms(sizes))).astype(np.int64)
 

@@ -130,7 +130,7 @@ class LinearDesign:
         mean_weight: The weight of the target's sum: its noise is that of a product of features divided by this, and
             the noise of the others grows a little. None leaves the choice to the mechanism: ``copies``, or more where
             few rows or a small epsilon would leave the target's mean unknown
-            (``mechanisms.additive.mean_weight``).
+            (``mechanisms.additive.moment_noise``).
         on_missing: What happens to a row with a null that has no declared meaning: ``"error"`` refuses the table,
             ``"drop"`` leaves the row out, which needs an add-remove unit: the number of rows left is private.
         strict: Accepts only declarations under which no row can refuse a table, as ``Domain.of`` does: ``missing`` for

@@ -120,7 +120,7 @@ class _Merger:
         self._gain[place] = gains.max(initial=-np.inf)
 
     def _gains(self, place: int, first: int) -> Reals:
-        """How much a merge with each table from the first on lowers the sum of W^(1/3); a table that ended gains none."""
+        """By how much merges with the tables from the first on lower the sum of W^(1/3); an ended table gains none."""
         joint = self.cells[first:] * self.cells[place]
         for name in self.members[place]:
             sharing = self._places[name]

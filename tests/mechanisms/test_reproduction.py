@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpgraph as dg
-from dpgraph.mechanisms.additive.blocks import GRID
-from dpgraph.mechanisms.additive.sensitivity import whose_blocks
+from dpgraph.mechanisms.additive.blocks import GRID, whose_blocks
 from dpgraph.mechanisms.reproduction import check_reproduced
 from dpgraph.privacy.noise import MIN_SCALE
 from dpgraph.privacy.records import DiscreteLaplace, Provenance, ReleaseError

@@ -1,37 +1,187 @@
-"""Noise on blocks of coefficients (``structure.basis``): the choice of blocks, the scale of each, and the draw.
+"""Coefficients of tables (``structure.basis``): how far one person moves them, the scale of each block, and the draw.
 
 The residual basis has one block for each subset of a family. Its contrasts are released in fixed point, so every
-statistic is an exact integer sum, and the plans here are computed from those integers themselves.
+statistic is an exact integer sum, and sensitivities and plans are computed from those integers themselves.
+
+Blocks do not all move at once under replace: two rows that differ in a set of variables D change the parity of exactly
+those that share an odd number of variables with D. The largest such number, and the largest weighted distance, are
+sums of local terms, maximised by variable elimination on the moral graph (proofs.md P3 to P7).
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
 
 from dpgraph.mechanisms.additive.moment_noise import with_noise
-from dpgraph.mechanisms.additive.sensitivity import GRID as GRID
-from dpgraph.mechanisms.additive.sensitivity import block_measurements, block_movements, joint_distance
+from dpgraph.privacy.arrays import Integers
 from dpgraph.privacy.noise import MAX_SCALE, Noise, calibrated_gaussian_scale, calibrated_scale
 from dpgraph.privacy.records import (
     DiscreteGaussian,
     DiscreteLaplace,
     Joint,
     Measurement,
+    Movement,
     NoiseLaw,
     PrivacyUnit,
     ReleaseError,
 )
-from dpgraph.structure.basis import coefficient_blocks, error_weights, fixed_point
+from dpgraph.structure.basis import (
+    MAX_BLOCKS,
+    block_shape,
+    cell_variance,
+    check_levels,
+    coefficient_blocks,
+    contrast_blocks,
+    contrast_matrix,
+    error_weights,
+    fixed_point,
+    has_blocks,
+)
+from dpgraph.structure.domain import NetworkError
+from dpgraph.structure.elimination import elimination_order, largest_sum
+from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.margins import Margins
-from dpgraph.structure.network import Family, Network
-from dpgraph.structure.tables import Integers
+from dpgraph.structure.network import MAX_FAMILY_CELLS, Family, Network
+from dpgraph.structure.tables import NoisyCoefficients, residual_variance
+
+#: The fixed-point resolution of the residual basis: multipliers err by half of one part in this, before contrasts.
+GRID = 1 << 16
 
 #: Shares of a budget among blocks are whole multiples of one part in this many.
 PARTS = 1 << 30
 
 #: Scales of the residual basis are whole fractions of the largest weight; this is how finely.
 WEIGHTS = 1 << 16
+
+#: The most cells of one table of the elimination; beyond it the answer becomes an upper bound.
+MAX_ELIMINATION_CELLS = 1 << 21
+
+#: Pairs of cells times coefficients of one block, and pairs of cells of all blocks together, that are enumerated.
+MAX_BLOCK_WORK, MAX_PAIRS = 1 << 26, 1 << 23
+
+
+@lru_cache(maxsize=64)
+def parity_sensitivity(network: Network, limit: int = MAX_ELIMINATION_CELLS) -> tuple[int, bool]:
+    """M: the most parities of the downward closure that two rows can differ in (proofs.md P3), and whether it is exact.
+
+    M = max over sets D of variables of #{blocks A : |A and D| is odd}. It needs no levels: a variable either differs or
+    does not, so elimination takes tables of 2^(width + 1) cells. Where that passes ``limit`` the answer is an upper
+    bound, by mini-buckets: at the default limit from width 21 on.
+
+    Zhang et al. 2016, Corollary 2, uses |N_I|, the size of the closure, instead: valid, up to twice as large.
+    """
+    blocks = [block for block in coefficient_blocks(network) if block]
+    odd = ((block, np.indices((2,) * len(block)).sum(axis=0) % 2) for block in blocks)
+    value, exact = largest_sum(odd, elimination_order(network)[0], limit)
+    return min(value, len(blocks)), exact or value == 0
+
+
+def block_sensitivity(network: Network, block: Family, grid: int, unit: PrivacyUnit) -> int:
+    """The L1 sensitivity of one block of fixed-point contrasts (``basis.fixed_point``).
+
+    Under add/remove it is the sum of the block's multipliers, attained by a row that has the first level everywhere:
+    there every contrast is 1 in size. No level does better, since at level k of a variable contrast r is k in size for
+    r = k, 1 for r > k and 0 below, and k multipliers a_1 >= ... >= a_k add up to at least k a_k. Under replace it is
+    the largest distance between two cells by enumeration, or for a very large block twice the former.
+    """
+    shape = network.shape(block)
+    moved = int(fixed_point(shape, grid).sum())
+    if unit.n_is_public:
+        moved = 0 if not block else int(_distances(shape, grid).max()) if _is_small(shape) else 2 * moved
+    return moved * unit.rows_per_person
+
+
+def block_l2_squared(network: Network, block: Family, grid: int, unit: PrivacyUnit) -> int:
+    """The squared L2 sensitivity of one block of fixed-point contrasts under add/remove, by a look at every cell.
+
+    With exact multipliers every cell of the block's table would give grid^2 prod_{v in A} (1 - 1 / K_v) (proofs.md P6).
+    Contrast r of a variable is k in size at its level k = r, 1 above and 0 below, so one pass along each axis adds up
+    the squares. A person whose r rows are all alike moves r times as far.
+    """
+    squares = fixed_point(network.shape(block), grid) ** 2
+    for axis, size in enumerate(network.shape(block)):
+        rows = np.moveaxis(squares, axis, 0)
+        levels = np.zeros((size, *rows.shape[1:]), np.int64)
+        levels[:-1] = rows[::-1].cumsum(axis=0)[::-1]
+        levels[1:] += (rows.T * np.arange(1, size) ** 2).T
+        squares = np.moveaxis(levels, 0, axis)
+    return int(squares.max()) * unit.rows_per_person**2
+
+
+@lru_cache(maxsize=16)
+def block_movements(
+    network: Network, blocks: tuple[Family, ...], grid: int, unit: PrivacyUnit
+) -> FrozenMap[Family, Movement]:
+    """How far one person moves each block of fixed-point contrasts; blocks of one shape move alike.
+
+    Under replace the squared L2 distance of two rows is bounded by (2 max ||row||_2)^2 and by the square of their L1.
+    """
+    for size in {size for block in blocks for size in network.shape(block)}:
+        check_levels(size)
+    if (size := sum(math.prod(block_shape(network, block)) for block in blocks)) > MAX_FAMILY_CELLS:
+        raise NetworkError(f"the blocks have {size:,} coefficients, more than {MAX_FAMILY_CELLS:,}; use coarser levels")
+    found: dict[tuple[int, ...], Movement] = {}
+    for block in blocks:
+        shape = network.shape(block)
+        if shape not in found:
+            l1 = block_sensitivity(network, block, grid, unit)
+            square = block_l2_squared(network, block, grid, unit)
+            square = min(4 * square, l1**2) if unit.n_is_public else square
+            found[shape] = Movement(l1, square, l1 if l1 <= 1 else None)
+    return FrozenMap((block, found[network.shape(block)]) for block in blocks)
+
+
+@lru_cache(maxsize=16)
+def joint_sensitivity(
+    network: Network,
+    weights: FrozenMap[Family, int],
+    grid: int,
+    unit: PrivacyUnit,
+    limit: int = MAX_ELIMINATION_CELLS,
+) -> tuple[int, bool]:
+    """max over neighbours of sum_A weight_A ||T_A - T'_A||_1, for blocks T_A of fixed-point contrasts; is it attained?
+
+    Under add/remove the row of first levels attains every block's maximum, so their sum is exact. Under replace the
+    maximum over pairs of rows is found by elimination on pairs of levels, K_v^2 states for each variable; where that is
+    too large, or a block has too many pairs of cells, a sum of the blocks' own sensitivities is an upper bound.
+    """
+    paired = [block for block in weights if block and unit.n_is_public and _is_small(network.shape(block))]
+    if sum(network.cells(block) ** 2 for block in paired) > MAX_PAIRS:
+        paired = []
+    factors, rest = [], {block: weight for block, weight in weights.items() if block not in set(paired)}
+    for block in paired:
+        shape = network.shape(block)
+        cells = weights[block] * _distances(shape, grid).reshape(shape + shape)
+        axes = [axis for i in range(len(shape)) for axis in (i, i + len(shape))]
+        factors.append((block, cells.transpose(axes).reshape([size**2 for size in shape])))
+    value, exact = largest_sum(factors, elimination_order(network)[0], limit)
+    one = PrivacyUnit(unit.neighbours)
+    value += sum(weight * block_sensitivity(network, block, grid, one) for block, weight in rest.items())
+    return value * unit.rows_per_person, exact and not (unit.n_is_public and any(rest))
+
+
+def _is_small(shape: tuple[int, ...]) -> bool:
+    """True if all pairs of a block's cells are enumerated."""
+    return math.prod(shape) ** 2 * math.prod(size - 1 for size in shape) <= MAX_BLOCK_WORK
+
+
+@lru_cache(maxsize=64)
+def _distances(shape: tuple[int, ...], grid: int) -> Integers:
+    """The L1 distance of the fixed-point contrasts of any two rows, by their cells in the block's table."""
+    rows = np.ones((1, 1), np.int64)
+    for size in shape:
+        rows = np.kron(rows, contrast_matrix(size)[1:])
+    distances = np.zeros((rows.shape[1],) * 2, np.int64)
+    for multiplier, row in zip(fixed_point(shape, grid).ravel(), rows, strict=True):
+        distances += multiplier * np.abs(row[:, None] - row[None, :])
+    return distances
 
 
 @dataclass(frozen=True)
@@ -43,6 +193,32 @@ class BlockPlan:
     step: int = 1
     pseudo_records: int = 0
     joint: Joint | None = None
+
+    def variance(self, network: Network) -> dict[Family, float]:
+        """The noise variance of one cell of each family table, in closed form and without data.
+
+        Var(S) = sum over A in S of sigma_A^2 prod_{v in A} (1 - 1/K_v) prod_{v in S - A} 1/K_v^2 (proofs.md P5); the
+        mean over the cells, which differ by the rounding of the residual basis alone.
+        """
+        variances = dict.fromkeys(coefficient_blocks(network), 0.0)
+        for m in self.measurements:
+            variances[m.table] = residual_variance(network, m.table, m.law, self.grid, self.step)
+        return {family: cell_variance(network, variances, family) for family in network.families}
+
+    def released(self, statistics: Any, unit: PrivacyUnit, noise: Noise) -> NoisyCoefficients:
+        """Draws the noisy coefficients; parity counts m are noised where the step is 2, and give back n - 2 m."""
+        network, rows = statistics.network, statistics.sensitive_rows
+        tables = sorted(network.maximal_families, key=network.cells)
+        true = contrast_blocks(network, ((table, statistics.sensitive_margin(table)) for table in tables))
+        values = {m.table: true[m.table] * fixed_point(network.shape(m.table), self.grid) for m in self.measurements}
+        if self.step == 2:
+            values = {block: (rows - value) // 2 for block, value in values.items()}
+        noisy = with_noise(self.measurements, values, noise)
+        if self.step == 2:
+            noisy = {block: rows - 2 * value for block, value in noisy.items()}
+        laws = FrozenMap((m.table, m.law) for m in self.measurements)
+        n = rows if unit.n_is_public else None
+        return NoisyCoefficients(network, FrozenMap(noisy), laws, n, self.grid, self.step, self.pseudo_records)
 
 
 def laplace_blocks(epsilon: Fraction, network: Network, unit: PrivacyUnit) -> BlockPlan:
@@ -61,7 +237,7 @@ def laplace_blocks(epsilon: Fraction, network: Network, unit: PrivacyUnit) -> Bl
 
 def weighted_blocks(epsilon: Fraction, network: Network, unit: PrivacyUnit, weights: dict[Family, int]) -> BlockPlan:
     """The plan of given weights: the smallest scales that they allow."""
-    together = joint_distance(network, tuple(weights), tuple(weights.values()), GRID, unit)
+    together, _ = joint_sensitivity(network, FrozenMap(weights), GRID, unit)
     if weights and Fraction(together) / (epsilon * min(weights.values())) > MAX_SCALE:
         raise ReleaseError(f"epsilon {float(epsilon):g} asks for so much noise that nothing could be learned from it")
     laws: dict[Family, NoiseLaw] = {
@@ -96,12 +272,29 @@ def gaussian_blocks(rho: Fraction, network: Network, unit: PrivacyUnit) -> Block
     return BlockPlan(block_measurements(network, laws, unit), grid=GRID)
 
 
-def noisy_coefficients(
-    network: Network, plan: BlockPlan, true: dict[Family, Integers], rows: int, noise: Noise
-) -> dict[Family, Integers]:
-    """Adds noise; parity counts m are noised where the step is 2, and give back n - 2 m."""
-    values = {m.table: true[m.table] * fixed_point(network.shape(m.table), plan.grid) for m in plan.measurements}
-    if plan.step == 1:
-        return with_noise(plan.measurements, values, noise)
-    parities = {block: (rows - value) // 2 for block, value in values.items()}
-    return {block: rows - 2 * value for block, value in with_noise(plan.measurements, parities, noise).items()}
+def block_measurements(network: Network, laws: dict[Family, NoiseLaw], unit: PrivacyUnit) -> tuple[Measurement, ...]:
+    """Blocks of the residual basis with these laws, moved as the network's domain says."""
+    moved = block_movements(network, tuple(laws), GRID, unit)
+    return tuple(
+        Measurement(block, math.prod(block_shape(network, block)), law, moved[block]) for block, law in laws.items()
+    )
+
+
+def whose_blocks(network: Network, measured: Sequence[Family]) -> Network | None:
+    """The network whose blocks these are: this one, or tables over its variables; None if there is none.
+
+    A model may be of a graph that was chosen after its blocks were measured.
+    """
+    found = set(measured)
+    if has_blocks(network, found):
+        return network
+    if () not in found or any(2 ** len(block) > len(found) for block in found):
+        return None  # a block is there with its subsets
+    if not all(name in network.domain for block in found for name in block):
+        return None
+    covered = {block[:i] + block[i + 1 :] for block in found for i in range(len(block))}
+    largest = sorted(block for block in found - covered if block)
+    if not largest or sum(2 ** len(block) for block in largest) > MAX_BLOCKS:
+        return None
+    tables = Margins.of_tables(network.domain, largest)
+    return tables if has_blocks(tables, found) else None

@@ -17,17 +17,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from dpgraph.mechanisms.additive.blocks import BlockPlan, laplace_blocks, noisy_coefficients, weighted_blocks
-from dpgraph.mechanisms.additive.sensitivity import (
-    check_laws,
-    not_measured,
+from dpgraph.mechanisms.additive.blocks import (
+    BlockPlan,
+    laplace_blocks,
     parity_sensitivity,
-    sum_movement,
+    weighted_blocks,
     whose_blocks,
 )
-from dpgraph.mechanisms.reproduction import check_network, register_mechanism
+from dpgraph.mechanisms.reproduction import check_laws, check_network, not_measured, register_mechanism
 from dpgraph.privacy.arrays import Reals
-from dpgraph.privacy.checks import check_choice
+from dpgraph.privacy.checks import check_choice, is_number
 from dpgraph.privacy.errors import UnprovedGuaranteeWarning as UnprovedGuaranteeWarning
 from dpgraph.privacy.noise import Noise, calibrated_scale
 from dpgraph.privacy.records import (
@@ -41,10 +40,9 @@ from dpgraph.privacy.records import (
     ReleaseError,
     exact,
 )
-from dpgraph.structure.basis import cell_variance, coefficient_blocks, contrast_blocks, fixed_point, table_of
-from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.basis import coefficient_blocks, fixed_point, table_of
 from dpgraph.structure.network import Family, Network
-from dpgraph.structure.tables import MOST_RECORDS, NoisyCoefficients, residual_variance
+from dpgraph.structure.tables import MOST_RECORDS, NoisyCoefficients
 
 if TYPE_CHECKING:
     from dpgraph.statistics.counts import Counts
@@ -113,10 +111,10 @@ class FourierMechanism:
             )
         if self.nonnegative is not None and self.t is not None:
             raise ReleaseError("give nonnegative or t, not both: each says how many pseudo-records are added")
-        if self.nonnegative is not None and not 0 < _number("nonnegative", self.nonnegative) <= 0.99:
+        if self.nonnegative is not None and not (is_number(self.nonnegative) and 0 < self.nonnegative <= 0.99):
             raise ReleaseError(f"nonnegative must be a probability above 0 and at most 0.99; got {self.nonnegative!r}")
         if self.t is not None:
-            if not 0 < _number("t", self.t) <= 1000:
+            if not (is_number(self.t) and 0 < self.t <= 1000):
                 raise ReleaseError(f"t must be a number above 0 and at most 1000; got {self.t!r}")
             if self.t < 0.5:
                 message = "for t below 1/2 the paper's proof that tables are rarely negative does not hold"
@@ -134,27 +132,11 @@ class FourierMechanism:
 
     def randomise(self, statistics: Counts, unit: PrivacyUnit, noise: Noise) -> NoisyCoefficients:
         """Draws the noisy coefficients; ``release`` calls this after the charge."""
-        network = statistics.network
-        plan = _plan(self, network, unit)
-        tables = sorted(network.maximal_families, key=network.cells)
-        true = contrast_blocks(network, ((table, statistics.sensitive_margin(table)) for table in tables))
-        rows = statistics.sensitive_rows
-        blocks = FrozenMap(noisy_coefficients(network, plan, true, rows, noise))
-        laws = FrozenMap((m.table, m.law) for m in plan.measurements)
-        n = rows if unit.n_is_public else None
-        return NoisyCoefficients(network, blocks, laws, n, plan.grid, plan.step, plan.pseudo_records)
+        return _plan(self, statistics.network, unit).released(statistics, unit, noise)
 
     def variance(self, network: Network, unit: PrivacyUnit) -> dict[Family, float]:
-        """The noise variance of one cell of each family table of a release, in closed form and without data.
-
-        Var(S) = sum over A in S of sigma_A^2 prod_{v in A} (1 - 1/K_v) prod_{v in S - A} 1/K_v^2 (proofs.md P5); the
-        mean over the cells, which differ by the rounding of the residual basis alone.
-        """
-        plan = _plan(self, network, unit)
-        variances = dict.fromkeys(coefficient_blocks(network), 0.0)
-        for m in plan.measurements:
-            variances[m.table] = residual_variance(network, m.table, m.law, plan.grid, plan.step)
-        return {family: cell_variance(network, variances, family) for family in network.families}
+        """The noise variance of one cell of each family table of a release (``BlockPlan.variance``)."""
+        return _plan(self, network, unit).variance(network)
 
     def pseudo_records(self, network: Network, unit: PrivacyUnit) -> int:
         """How many uniform records a release adds for non-negativity: a public constant, 0 unless asked for."""
@@ -173,7 +155,7 @@ def theorem_3_bound(network: Network, epsilon: Number, delta: float, t: float) -
     constants are recovered (proofs.md P34). It is loose: it takes every coefficient to be as far off as the worst.
     """
     _check_two_levels(network, "theorem_3_bound")
-    if not 0 < _number("delta", delta) < 1 or not 0 <= _number("t", t) <= 1000:
+    if not (is_number(delta) and 0 < delta < 1 and is_number(t) and 0 <= t <= 1000):
         raise ReleaseError(f"delta must be between 0 and 1 and t between 0 and 1000; got {delta!r} and {t!r}")
     budget, many = float(exact(epsilon)), len(coefficient_blocks(network))
     scale, added = 2 * many / budget, math.ceil(4 * t * many**2 / budget)
@@ -197,47 +179,33 @@ def _plan(mechanism: FourierMechanism, network: Network, unit: PrivacyUnit) -> B
         plan = laplace_blocks(exact(mechanism.epsilon), network, unit)
     else:
         plan = _walsh_plan(exact(mechanism.epsilon), network, unit, paper=mechanism.sensitivity == "paper")
-    added = _added(mechanism, network, plan)
+    scales = {m.table: m.law.scale for m in plan.measurements}
+    added = 0
+    if mechanism.t is not None:
+        added = math.ceil(2 * mechanism.t * plan.step * sum(scales.values()))
+    elif mechanism.nonnegative is not None:
+        added = pseudo_records(network, scales, plan.grid, plan.step, mechanism.nonnegative)
     if added > MOST_RECORDS:
         raise ReleaseError(f"{added:.3g} pseudo-records would be added; use a larger epsilon or a smaller t")
     return replace(plan, pseudo_records=added)
 
 
 def _walsh_plan(epsilon: Fraction, network: Network, unit: PrivacyUnit, *, paper: bool) -> BlockPlan:
-    """One law for all Walsh sums, or under replace for all parity counts."""
-    parities = unit.n_is_public and not paper
-    blocks = coefficient_blocks(network)[1 if parities else 0 :]
-    together = max(1, walsh_distance(network, unit, paper=paper))
-    law = DiscreteLaplace(calibrated_scale(together, epsilon))
-    measured = tuple(Measurement(block, 1, law, walsh_movement(block, unit, paper=paper)) for block in blocks)
-    joint = Joint((1,) * len(blocks), together) if blocks else None
+    """One law for all Walsh sums, or under replace for all parity counts; there w_() is n, which never moves.
+
+    The scale is set by the L1 distance of all sums together, or by the paper's bound on it under replace.
+    """
+    rows, parities = unit.rows_per_person, unit.n_is_public and not paper
+    moved = 2 * rows if unit.n_is_public and paper else rows
+    blocks = coefficient_blocks(network)
+    together = parity_sensitivity(network)[0] * rows if parities else moved * len(blocks)
+    blocks = blocks[1:] if parities else blocks
+    law = DiscreteLaplace(calibrated_scale(max(1, together), epsilon))
+    each = Movement(moved, moved**2, moved if moved <= 1 else None)
+    none = Movement(0, 0, 0)
+    measured = tuple(Measurement(block, 1, law, none if unit.n_is_public and not block else each) for block in blocks)
+    joint = Joint((1,) * len(blocks), max(1, together)) if blocks else None
     return BlockPlan(measured, step=2 if parities else 1, joint=joint)
-
-
-def walsh_movement(block: Family, unit: PrivacyUnit, *, paper: bool) -> Movement:
-    """How far one person moves one Walsh sum, or under replace one parity count; w_() is n and never moves there."""
-    if unit.n_is_public and not block:
-        return Movement(0, 0, 0)
-    return sum_movement(2 if unit.n_is_public and paper else 1, unit.rows_per_person)
-
-
-def walsh_distance(network: Network, unit: PrivacyUnit, *, paper: bool) -> int:
-    """The L1 distance that the scale is set by: of all sums together, or the paper's bound on it under replace."""
-    rows = unit.rows_per_person
-    if unit.n_is_public and not paper:
-        return parity_sensitivity(network).value * rows
-    moved = 2 * rows if unit.n_is_public else rows
-    return moved * len(coefficient_blocks(network))
-
-
-def _added(mechanism: FourierMechanism, network: Network, plan: BlockPlan) -> int:
-    """The pseudo-records: the paper's or the calibrated number, or none."""
-    scales = {m.table: m.law.scale for m in plan.measurements if isinstance(m.law, DiscreteLaplace)}
-    if mechanism.t is not None:
-        return math.ceil(2 * mechanism.t * plan.step * sum(scales.values()))
-    if mechanism.nonnegative is not None:
-        return pseudo_records(network, scales, plan.grid, plan.step, mechanism.nonnegative)
-    return 0
 
 
 def _check_two_levels(network: Network, what: str) -> None:
@@ -248,13 +216,6 @@ def _check_two_levels(network: Network, what: str) -> None:
                 f"{what} is for variables of two levels (Zhang et al. 2016, section 3.2); {name!r} has {size}. "
                 'Use sensitivity="exact", basis="auto", and nonnegative=0.9 in place of t'
             )
-
-
-def _number(name: str, value: object) -> float:
-    """A real number, or NaN refused by every comparison."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ReleaseError(f"{name} must be a number; got {value!r}")
-    return float(value)
 
 
 def _replanned(event: Event, unit: PrivacyUnit, network: Any) -> Event:

@@ -12,13 +12,12 @@ from functools import lru_cache, singledispatch
 from typing import Any, Literal
 
 from dpgraph.mechanisms.additive.allocation import Allocation, Tables, measured_tables, shares
-from dpgraph.mechanisms.additive.blocks import BlockPlan, gaussian_blocks, noisy_coefficients
+from dpgraph.mechanisms.additive.blocks import BlockPlan, block_measurements, gaussian_blocks, whose_blocks
 from dpgraph.mechanisms.additive.moment_noise import gaussian_plan, noisy_blocks, weighted_mean
-from dpgraph.mechanisms.additive.sensitivity import check_laws, check_scales, not_measured, remeasured, table_movement
-from dpgraph.mechanisms.reproduction import register_mechanism
+from dpgraph.mechanisms.reproduction import check_laws, check_scales, not_measured, register_mechanism, remeasured
 from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.claims import concentrated_parts
-from dpgraph.privacy.descriptions import Description, Statistics
+from dpgraph.privacy.descriptions import Description, Statistics, partition_movement
 from dpgraph.privacy.noise import Noise, calibrated_gaussian_scale, epsilon_of_rho, rho_of_epsilon
 from dpgraph.privacy.records import (
     DiscreteGaussian,
@@ -30,11 +29,8 @@ from dpgraph.privacy.records import (
     exact,
     rounded,
 )
-from dpgraph.structure.basis import cell_variance, contrast_blocks
-from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.moments import MomentDescription
 from dpgraph.structure.network import Family, Network
-from dpgraph.structure.tables import NoisyCoefficients, residual_variance
 
 Basis = Literal["tables", "residual"]
 
@@ -119,25 +115,15 @@ class GaussianMechanism:
         """Draws ``NoisyCounts``, ``NoisyCoefficients`` or ``NoisyMoments``; ``release`` calls this after the charge."""
         description = statistics.description
         if self.basis == "residual" and isinstance(description, Network):
-            return self._residual(statistics, description, unit, noise)
+            return _blocks(self, description, unit).released(statistics, unit, noise)
         return noisy_blocks(statistics, gaussian_measurements(description, self, unit), unit, noise)
-
-    def _residual(self, statistics: Statistics, network: Network, unit: PrivacyUnit, noise: Noise) -> NoisyCoefficients:
-        plan = _blocks(self, network, unit)
-        tables = sorted(network.maximal_families, key=network.cells)
-        true = contrast_blocks(network, ((table, statistics.sensitive_block(table, unit)) for table in tables))
-        blocks = FrozenMap(noisy_coefficients(network, plan, true, statistics.sensitive_rows, noise))
-        laws = FrozenMap((m.table, m.law) for m in plan.measurements)
-        return NoisyCoefficients(network, blocks, laws, None, plan.grid)
 
     def variance(self, network: Network, unit: PrivacyUnit) -> dict[Family, float]:
         """The noise variance of one cell of each family table of a release in the residual basis, without data.
 
         For tables, ``inference.network.consistency.consistent_variance`` says it.
         """
-        plan = _blocks(self, network, unit)
-        variances = {m.table: residual_variance(network, m.table, m.law, plan.grid, 1) for m in plan.measurements}
-        return {family: cell_variance(network, variances, family) for family in network.families}
+        return _blocks(self, network, unit).variance(network)
 
     def __repr__(self) -> str:
         settings = f"tables={self.tables!r}, allocation={self.allocation!r}"
@@ -211,7 +197,7 @@ def _tables(mechanism: GaussianMechanism, network: Network, unit: PrivacyUnit) -
     """The plan: each table's share of rho, and the scale that spends it."""
     tables = measured_tables(network, mechanism.tables)
     rho = Fraction(mechanism.rho or 0)
-    movements = [table_movement(network, table, unit) for table in tables]
+    movements = [partition_movement(network.cells(table), unit) for table in tables]
     moved = [max(1, movement.l2_squared) for movement in movements]
     parts = shares(network, tables, mechanism.allocation, power=1 / 2, spreads=moved, n_is_public=unit.n_is_public)
     scales = {pair: calibrated_gaussian_scale(pair[0], rho * pair[1]) for pair in zip(moved, parts, strict=True)}
@@ -236,7 +222,13 @@ def _replanned(event: Event, unit: PrivacyUnit, description: Any) -> Event:
     mechanism = GaussianMechanism(event.epsilon, event.delta, rho=event.rho)  # refuses an epsilon below that of rho
     if not isinstance(description, Network):
         return mechanism.event(description, unit)
-    measured = remeasured(event, unit, description)
+    laws = {m.table: m.law for m in event.measurements}
+    if () not in laws:
+        measured = remeasured(event, unit, description)
+    elif unit.n_is_public or (whose := whose_blocks(description, list(laws))) is None:
+        raise not_measured(event, description)
+    else:
+        measured = block_measurements(whose, laws, unit)
     check_scales(event, event.rho, concentrated_parts(measured, least=1))
     return replace(event, measurements=measured, joint=None, selections=())
 

@@ -15,11 +15,10 @@ from typing import Any, Literal
 
 from dpgraph.mechanisms.additive.allocation import Allocation, Tables, measured_tables, shares
 from dpgraph.mechanisms.additive.moment_noise import laplace_plan, noisy_blocks, weighted_mean
-from dpgraph.mechanisms.additive.sensitivity import check_laws, check_scales, not_measured, remeasured, table_movement
-from dpgraph.mechanisms.reproduction import register_mechanism
+from dpgraph.mechanisms.reproduction import check_laws, check_scales, not_measured, register_mechanism, remeasured
 from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.claims import concentrated_parts, pure_parts, total_up
-from dpgraph.privacy.descriptions import Description, Statistics
+from dpgraph.privacy.descriptions import Description, Statistics, partition_movement
 from dpgraph.privacy.noise import Noise, calibrated_scale
 from dpgraph.privacy.records import (
     DiscreteLaplace,
@@ -129,13 +128,13 @@ def _of_network(network: Network, mechanism: LaplaceMechanism, unit: PrivacyUnit
     """Tables with the same share are calibrated together, so a uniform plan has the exact joint scale."""
     sum_zero = _is_sum_zero(mechanism, unit)
     tables = measured_tables(network, mechanism.tables)
-    movements = [table_movement(network, table, unit) for table in tables]
+    movements = [partition_movement(network.cells(table), unit) for table in tables]
     spreads = [_spread(network.cells(t), moved.l1, sum_zero) for t, moved in zip(tables, movements, strict=True)]
     parts = shares(network, tables, mechanism.allocation, spreads=spreads, n_is_public=unit.n_is_public)
     if mechanism.margins:
         alone = _margin_tables(network, tables, mechanism)
         tables = (*tables, *alone)
-        movements += [table_movement(network, table, unit) for table in alone]
+        movements += [partition_movement(network.cells(table), unit) for table in alone]
         parts = (*(part * (1 - sum(alone.values())) for part in parts), *alone.values())
     joint: dict[Fraction, int] = {}
     for part, moved in zip(parts, movements, strict=True):

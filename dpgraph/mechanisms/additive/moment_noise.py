@@ -9,14 +9,14 @@ Sheldon 2018, would show their differences exactly.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from dpgraph.lazy import provided
 from dpgraph.privacy.arrays import Integers
 from dpgraph.privacy.descriptions import Block, Description, Name, Statistics, is_readable, noisy_value
 from dpgraph.privacy.noise import MAX_SCALE_IN_STEPS, Noise, calibrated_gaussian_scale, calibrated_scale
@@ -29,9 +29,22 @@ from dpgraph.privacy.records import (
     PrivacyUnit,
     ReleaseError,
     SumZeroLaplace,
+    exact,
 )
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.waiting import counted
+
+if TYPE_CHECKING:
+    from dpgraph.structure.design import LinearDesign
+
+#: The deviation of the noise on a regression's target mean that is aimed at, in halves of the target's bounds.
+WANTED = 0.018
+#: The largest weight of the target's sum, and that where n is private. More hardly lowers its noise: 2 / epsilon ends.
+LARGEST, WITHOUT_N = 256, 6
+#: What a sum times its weight stays below, with room for noise.
+MOST_SUM = 1 << 62
+#: The largest where noise is Gaussian: movement adds in squares, so the weighted sum's soon is nearly all of it.
+LARGEST_GAUSSIAN = 25
 
 Plan = tuple[Measurement, ...]
 
@@ -70,7 +83,10 @@ def gaussian_plan(description: Description, rho: Fraction, unit: PrivacyUnit) ->
 def noisy_blocks(statistics: Statistics, plan: Plan, unit: PrivacyUnit, noise: Noise) -> Any:
     """Draws the noisy integers of each block; ``release`` calls this after the charge."""
     true = {m.table: statistics.sensitive_block(m.table, unit) for m in plan}
-    return released_value(statistics, plan, with_noise(plan, true, noise), unit)
+    values = with_noise(plan, true, noise)
+    n = statistics.sensitive_rows if unit.n_is_public else None
+    laws = FrozenMap((m.table, m.law) for m in plan)
+    return noisy_value(statistics.description, FrozenMap(values), laws, n, unit)
 
 
 def with_noise(plan: Plan, true: Mapping[Name, Integers], noise: Noise) -> dict[Name, Integers]:
@@ -87,15 +103,6 @@ def with_noise(plan: Plan, true: Mapping[Name, Integers], noise: Noise) -> dict[
     return {m.table: done[m.table] for m in plan}
 
 
-def released_value(
-    statistics: Statistics, plan: Sequence[Measurement], values: Mapping[Name, Any], unit: PrivacyUnit
-) -> Any:
-    """The meaning of noisy integers, with their laws and, where it is public, the number of rows."""
-    n = statistics.sensitive_rows if unit.n_is_public else None
-    laws = FrozenMap((m.table, m.law) for m in plan)
-    return noisy_value(statistics.description, FrozenMap(values), laws, n, unit)
-
-
 def _blocks(description: Description, unit: PrivacyUnit) -> tuple[Block, ...]:
     """The blocks of a description whose noisy integers mean something."""
     if not callable(getattr(description, "blocks", None)) or not is_readable(description):
@@ -106,10 +113,41 @@ def _blocks(description: Description, unit: PrivacyUnit) -> tuple[Block, ...]:
 
 
 def weighted_mean(statistics: Any, epsilon: Number, unit: PrivacyUnit, *, gaussian: bool = False) -> Any:
-    """The same sums, the target's with the weight that n and epsilon ask for; additive mechanisms plan by this."""
-    design = getattr(statistics, "description", None)
+    """Sums of a regression with the weight of the target's sum chosen; other statistics as they are."""
+    design: Any = getattr(statistics, "description", None)
     if not hasattr(design, "mean_weight"):
         return statistics
     n = None if not unit.n_is_public else statistics.sensitive_rows
-    planned = provided("weighted_design")(design, epsilon, unit, n, gaussian=gaussian)
+    planned = weighted_design(design, epsilon, unit, n, gaussian=gaussian)
     return statistics if planned is design else replace(statistics, description=planned)
+
+
+def weighted_design(
+    design: LinearDesign, epsilon: Number, unit: PrivacyUnit, n: int | None, *, gaussian: bool = False
+) -> LinearDesign:
+    """The design with the weight on the target's sum that a release of n rows chooses; n is None where it is private.
+
+    Noise on the sums drowns the slopes first, then the target's mean. At small n epsilon a larger weight on its sum
+    makes the mean known at the price of slopes that could not be known.
+    """
+    if not design.intercept or design.mean_weight is not None:
+        return design
+    weight = advised_weight(design, exact(epsilon), unit, n)
+    return design.with_mean_weight(min(weight, LARGEST_GAUSSIAN) if gaussian else weight)
+
+
+def advised_weight(design: LinearDesign, epsilon: Fraction, unit: PrivacyUnit, n: int | None) -> int:
+    """The least weight with which the noise on the target's mean is ``WANTED``, or the largest one worth having.
+
+    With weight w the noise on the sum has deviation sqrt(2) (S + 2 (w - c)) / (w epsilon), with S the movement of all
+    sums at the weight c they have anyway. No weight is so large that its noise would be refused where c's is not.
+    """
+    if n is None:
+        return max(design.copies, WITHOUT_N)
+    movement = design.sensitivity(unit) / design.weight / unit.rows_per_person
+    room = WANTED * float(epsilon) * n / math.sqrt(2) / unit.rows_per_person - 2
+    needed = LARGEST if room <= 0 else math.ceil((movement - 2 * design.copies) / room)
+    quiet = MAX_SCALE_IN_STEPS * float(epsilon) / design.weight / unit.rows_per_person - movement
+    allowed = design.copies + math.ceil(quiet / 2) - 1
+    room_for_sums = MOST_SUM // (design.weight * max(1, n))
+    return max(design.copies, min(LARGEST, needed, allowed, room_for_sums))

@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 import dpgraph as dg
-from dpgraph.mechanisms.additive.mean_weight import LARGEST, LARGEST_GAUSSIAN, WANTED, WITHOUT_N, advised_weight
-from dpgraph.mechanisms.additive.moment_noise import weighted_mean
+from dpgraph.mechanisms.additive.moment_noise import (
+    LARGEST,
+    LARGEST_GAUSSIAN,
+    WANTED,
+    WITHOUT_N,
+    advised_weight,
+    weighted_mean,
+)
 from dpgraph.privacy.noise import MAX_SCALE_IN_STEPS
 from dpgraph.structure.design import RESOLUTION
 

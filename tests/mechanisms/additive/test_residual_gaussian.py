@@ -12,8 +12,7 @@ from scipy import stats
 
 import dpgraph as dg
 from dpgraph.mechanisms.additive.allocation import residual_design
-from dpgraph.mechanisms.additive.blocks import GRID
-from dpgraph.mechanisms.additive.sensitivity import block_l2_squared
+from dpgraph.mechanisms.additive.blocks import GRID, block_l2_squared
 from dpgraph.structure.basis import contrast_matrix, contrast_norms, fixed_point
 from tests.conclusions import law_test
 from tests.mechanisms.additive.test_laplace import APART, TINY, exact_tables, neighbours

@@ -201,14 +201,14 @@ ROWS = (
     ),
     Mutant(
         "one row of a person in joint blocks",
-        "mechanisms/additive/sensitivity.py",
-        "return JointSensitivity((value + rest) * unit.rows_per_person,",
-        "return JointSensitivity(value + rest,",
+        "mechanisms/additive/blocks.py",
+        "return value * unit.rows_per_person, exact",
+        "return value, exact",
         _mechanism(RESIDUAL, REPLACE_3),
     ),
     Mutant(
         "one row of a person in a block",
-        "mechanisms/additive/sensitivity.py",
+        "mechanisms/additive/blocks.py",
         "    return moved * unit.rows_per_person\n",
         "    return moved\n",
         _mechanism(RESIDUAL, ADD_3),
@@ -216,8 +216,8 @@ ROWS = (
     Mutant(
         "one row of a person in Walsh sums where n is private",
         "mechanisms/additive/fourier.py",
-        "moved = 2 * rows if unit.n_is_public else rows",
-        "moved = 2 * rows if unit.n_is_public else 1",
+        "moved = 2 * rows if unit.n_is_public and paper else rows",
+        "moved = 2 * rows if unit.n_is_public and paper else 1",
         _mechanism(FOURIER, ADD_3),
     ),
     Mutant(

@@ -54,8 +54,8 @@ MUTANTS = (
     ),
     Mutant(
         "movements believed on load",
-        "mechanisms/additive/sensitivity.py",
-        "Measurement(m.table, network.cells(m.table), m.law, table_movement(network, m.table, unit))",
+        "mechanisms/reproduction.py",
+        "Measurement(m.table, network.cells(m.table), m.law, partition_movement(network.cells(m.table), unit))",
         "m",
         (EDITED,),
     ),
@@ -82,7 +82,7 @@ MUTANTS = (
     ),
     Mutant(
         "larger noise than claimed believed on load",
-        "mechanisms/additive/sensitivity.py",
+        "mechanisms/reproduction.py",
         "    if not any(exceeds(parts, claim * (1 - ROUNDING)) for parts in fitting or ways):\n",
         "    if False:\n",
         (EDITED,),

@@ -8,9 +8,9 @@ COMPOSITION, SELECTION = "tests/privacy/test_composition.py", "tests/privacy/tes
 MUTANTS = (
     Mutant(
         "parities that never change",
-        "mechanisms/additive/sensitivity.py",
-        "parity = np.stack([parity, 1 - parity])",
-        "parity = np.stack([parity, parity])",
+        "mechanisms/additive/blocks.py",
+        "np.indices((2,) * len(block)).sum(axis=0) % 2",
+        "np.indices((2,) * len(block)).sum(axis=0) * 0",
         (f"{SENSITIVITY}::test_the_parity_sensitivity_of_a_clique_and_of_naive_bayes",),
     ),
     Mutant(
