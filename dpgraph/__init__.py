@@ -98,7 +98,6 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
 __getattr__, __dir__ = lazy_names(__name__)
 provide("read_features", "statistics.rows.features")
 provide("joint_counts", "structure.joint")
-provide("AnyTables", "structure.candidate_tables")
 provide("NoisyMoments", "structure.moments")
 provide("numerical", "privacy.loss_distributions")
 registers("papers.gibbs_sample", "GibbsSample", "markov-sweeps")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-from dpgraph.lazy import provided, register_by_name
+from dpgraph.lazy import register_by_name
 from dpgraph.privacy.claims import exceeds, total_up
 from dpgraph.privacy.composition import check_paid_together
 from dpgraph.privacy.descriptions import partition_movement
@@ -25,7 +25,7 @@ from dpgraph.privacy.records import (
     SelectionLaw,
     combined_label,
 )
-from dpgraph.structure.margins import Margins
+from dpgraph.structure.margins import AnyTables, Margins
 from dpgraph.structure.network import Network
 
 #: A measured description, or None where a record needs none.
@@ -136,7 +136,7 @@ def remeasured(event: Event, unit: PrivacyUnit, network: Network) -> tuple[Measu
     release; so their scales are not planned again, but must pay for the claim (``check_scales``).
     """
     names = [m.table for m in event.measurements]
-    if not all(name and all(variable in network.domain for variable in name) for name in names):
+    if not names or not all(name and all(one in network.domain for one in name) for name in names):
         raise not_measured(event, network)
     return tuple(
         Measurement(m.table, network.cells(m.table), m.law, partition_movement(network.cells(m.table), unit))
@@ -250,6 +250,6 @@ def _structures(event: Event, structure: Structure) -> Iterator[Structure]:
     rest = iter(known)
     for part in event.events:
         if part.mechanism == PARENTS_CHOICE:
-            yield provided("AnyTables")(known[0].domain) if isinstance(known[0], Network) else None
+            yield AnyTables(known[0].domain) if isinstance(known[0], Network) else None
         else:
             yield known[0] if part.mechanism == HELD_OUT_FITS else next(rest)

@@ -12,9 +12,9 @@ from dpgraph.privacy.records import PrivacyUnit, ReleaseError
 from dpgraph.privacy.scope import RowCap, joined
 from dpgraph.statistics.contingency import add_tables
 from dpgraph.statistics.rows.codes import Codes, encode
-from dpgraph.structure.candidate_tables import MOST_CELLS, AnyTables
 from dpgraph.structure.domain import Domain
 from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.margins import MOST_CELLS, AnyTables
 from dpgraph.structure.network import Family
 
 #: Tables of up to so many cells together are kept once counted.

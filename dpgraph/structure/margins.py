@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Literal, get_args
+from math import prod
+from typing import Literal, NoReturn, get_args
 
 from dpgraph.privacy.checks import is_whole
+from dpgraph.privacy.records import PrivacyUnit, ReleaseError
 from dpgraph.structure.domain import Domain, Level, NetworkError, Variable
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
@@ -17,6 +19,8 @@ Beyond = Literal["refuse", "leave-out"]
 
 #: The most cells of a pair of ``all_pairs``, unless it is said; a table of more holds almost only noise.
 MAX_PAIR_CELLS = 100_000
+#: The most cells of a table that a choice among tables counts.
+MOST_CELLS = 1 << 24
 #: The largest share of a table; only their ratios matter.
 MOST_SHARE = 1_000_000
 
@@ -89,6 +93,21 @@ class Margins(Network):
 
     def __repr__(self) -> str:
         return f"Margins({len(self.domain.names)} variables, {len(self.tables)} tables, {self.cell_count} cells)"
+
+
+@dataclass(frozen=True)
+class AnyTables:
+    """Every table of a domain: what a mechanism that chooses among tables reads, and no mechanism releases as it is."""
+
+    domain: Domain
+
+    def cells(self, table: Iterable[str]) -> int:
+        """How many cells the table over some variables has."""
+        return prod(self.domain[name].size for name in table)
+
+    def blocks(self, unit: PrivacyUnit) -> NoReturn:
+        """Refused: nothing of it is measured."""
+        raise ReleaseError("tables to choose from are not released; count(rows, network) has those that are measured")
 
 
 def all_pairs(

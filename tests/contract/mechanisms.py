@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import dpgraph as dg
-from dpgraph.mechanisms.selection.parents_choice import ParentsChoice
+from dpgraph.mechanisms.selection.parents_choice import OneWays, ParentsChoice
 from dpgraph.privacy.recording_noise import RecordingNoise
-from dpgraph.structure.candidate_tables import OneWays
 from tests.contract.case import Case
 from tests.contract.data import (
     APART,

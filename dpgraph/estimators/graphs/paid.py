@@ -23,7 +23,7 @@ from dpgraph.inference.network.consistency import reconcile
 from dpgraph.inference.network.plug_in import BYTES_PER_CELL, BYTES_PER_FAMILY
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-from dpgraph.mechanisms.selection.parents_choice import ParentsChoice
+from dpgraph.mechanisms.selection.parents_choice import OneWays, ParentsChoice
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import Made
 from dpgraph.privacy.events import PAID_IN_PARTS
@@ -43,7 +43,7 @@ from dpgraph.privacy.release import BYTES_PER_NUMBER, BYTES_PER_TABLE, check_mem
 from dpgraph.privacy.rows import RowsRecord
 from dpgraph.statistics.counts import count
 from dpgraph.statistics.table_counts import TableCounts, any_tables
-from dpgraph.structure.candidate_tables import AnyTables, OneWays
+from dpgraph.structure.margins import AnyTables
 from dpgraph.structure.network import Network
 
 #: What one-way tables get of the budget, and what the choices get, pure and in rho.

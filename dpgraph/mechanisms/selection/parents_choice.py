@@ -8,28 +8,68 @@ right. It has no denominator that rows move; the sensitivity of mutual informati
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from itertools import combinations, pairwise
 
 import numpy as np
 
 from dpgraph.mechanisms.reproduction import register_selection
-from dpgraph.privacy.arrays import Integers
+from dpgraph.privacy.arrays import Integers, Reals
 from dpgraph.privacy.checks import check_whole, is_number
 from dpgraph.privacy.noise import Noise, selection_scale
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, Selection, SelectionLaw, exact, rounded
 from dpgraph.statistics.table_counts import KEPT_CELLS, TableCounts
-from dpgraph.structure.candidate_tables import MOST_CELLS, PARTS, AnyTables, OneWays
+from dpgraph.structure.domain import NetworkError
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.margins import MOST_CELLS, AnyTables
 from dpgraph.structure.network import Family, Network
+
+#: Shares of a margin are whole multiples of one part in this many.
+PARTS = 1 << 20
 
 #: Bytes that a choice takes for each candidate with its exact table, as measured.
 BYTES_PER_CANDIDATE = 500
 
 #: A child with its parents.
 Step = tuple[str, Family]
+
+
+@dataclass(frozen=True)
+class OneWays:
+    """Public margins of every variable and a public number of rows, or an estimate of it, in whole numbers.
+
+    ``weights`` are for each variable the share of each level, in parts of ``PARTS``; they sum to it.
+    """
+
+    weights: FrozenMap[str, tuple[int, ...]]
+    rows: int
+
+    @classmethod
+    def of(cls, margins: Mapping[str, Reals | Iterable[float]], rows: float) -> OneWays:
+        """From public margins, such as noisy counts: what is below zero counts as zero, and shares are rounded.
+
+        The largest share of a margin takes what rounding leaves.
+        """
+        weights: dict[str, tuple[int, ...]] = {}
+        for name, margin in margins.items():
+            positive = np.maximum(np.asarray(margin, float), 0.0)
+            if not positive.size or not np.isfinite(positive).all():
+                raise NetworkError("a margin is a list of finite numbers, one for each level")
+            total = positive.sum()
+            even = np.full(positive.shape, 1 / positive.size)
+            shares = np.rint((positive / total if total > 0 else even) * PARTS).astype(int)
+            shares[shares.argmax()] += PARTS - shares.sum()
+            weights[name] = tuple(shares.tolist())
+        return cls(FrozenMap(weights), max(0, round(rows)))
+
+    def share(self, name: str) -> Integers:
+        """The shares of one variable."""
+        return np.array(self.weights[name], np.int64)
+
+    def __repr__(self) -> str:
+        return f"OneWays({len(self.weights)} variables, {self.rows} rows)"
 
 
 def half_fixed_score(table: Integers, weights: Integers) -> int:
@@ -66,31 +106,9 @@ def half_fixed_range(margins: OneWays, unit: PrivacyUnit) -> int:
 
 def choices_event(name: str, epsilon: Fraction, law: SelectionLaw, draws: int) -> Event:
     """The event of choices that share epsilon: each is a share of it in epsilon, and that squared / 8 in rho."""
-    share = share_of(epsilon, draws)
+    share = epsilon / draws
     rho = rounded(draws * share**2 / 8, up=True)
     return Event(name, epsilon, rho=rho, selections=(Selection(law, share, draws),))
-
-
-@lru_cache(maxsize=256)
-def choice_scale(length: int, epsilon: Fraction) -> float:
-    """The divisor of scores that move within an interval of this length, for a choice that costs epsilon."""
-    return selection_scale(length, epsilon)
-
-
-def penalty(cells: int, noise: float, parts: int) -> int:
-    """The expected L1 norm of the noise of so many cells, in parts of a row, as scores are: twice its half."""
-    return math.floor(cells * noise * parts)
-
-
-def check_noise(noise: object) -> None:
-    """Refuses an expected noise that is no finite number of at least 0."""
-    if not is_number(noise) or not 0 <= noise <= 2.0**40:
-        raise ReleaseError(f"noise must be a number of rows, at least 0 and at most 2^40; got {noise!r:.60}")
-
-
-def share_of(epsilon: Number, draws: int) -> Fraction:
-    """The epsilon of each of several choices."""
-    return exact(epsilon) / max(1, draws)
 
 
 @dataclass(frozen=True)
@@ -121,13 +139,10 @@ class ParentsChoice:
         object.__setattr__(self, "epsilon", exact(self.epsilon))
         if not isinstance(self.margins, OneWays):
             raise ReleaseError(f"public margins are OneWays; got {type(self.margins).__name__}")
-        check_noise(self.noise)
+        if not is_number(self.noise) or not 0 <= self.noise <= 2.0**40:
+            raise ReleaseError(f"noise must be a number of rows, at least 0 and at most 2^40; got {self.noise!r:.60}")
         check_whole("max_parents", self.max_parents, most=20)
         check_whole("max_cells", self.max_cells, most=MOST_CELLS)
-        for name in ("forbidden", "required"):
-            object.__setattr__(self, name, _arcs(name, getattr(self, name)))
-        if both := sorted(self.forbidden & self.required):
-            raise ReleaseError(f"the arc {both[0][0]} -> {both[0][1]} is both forbidden and required")
 
     def event(self, description: AnyTables, unit: PrivacyUnit) -> Event:
         """The event of a release: d - 1 selections that share epsilon."""
@@ -138,13 +153,9 @@ class ParentsChoice:
             raise ReleaseError("a choice of arcs needs at least two variables")
         if {name: len(shares) for name, shares in self.margins.weights.items()} != dict(sizes):
             raise ReleaseError("the public margins are not those of the domain's variables")
-        if unknown := sorted(
-            {n for arc in self.forbidden | self.required for n in arc} - set(description.domain.names)
-        ):
-            raise ReleaseError(f"arcs are between variables of the domain; {', '.join(unknown)} is none")
         Network.of(description.domain, {name: self._needed(name) for name in description.domain.names})
         epsilon, draws = exact(self.epsilon), len(description.domain.names) - 1
-        choice_scale(half_fixed_range(self.margins, unit), share_of(epsilon, draws))
+        selection_scale(half_fixed_range(self.margins, unit), epsilon / draws)
         return choices_event("ParentsChoice", epsilon, "softmax", draws)
 
     def working_bytes(self, description: AnyTables) -> int:
@@ -155,7 +166,7 @@ class ParentsChoice:
         """Chooses the network; ``release`` calls this after the charge."""
         domain = statistics.description.domain
         draws = len(domain.names) - 1
-        scale = choice_scale(half_fixed_range(self.margins, unit), share_of(self.epsilon, draws))
+        scale = selection_scale(half_fixed_range(self.margins, unit), exact(self.epsilon) / draws)
         placed: dict[str, Family] = {}
         scores: dict[Step, int] = {}
         starting = True
@@ -180,42 +191,27 @@ class ParentsChoice:
             allowed = [name for name in names if name != child and (name, child) not in self.forbidden]
             above = [name for name in allowed if (name in placed) != starting and not (starting and self._needed(name))]
             needed = set(self._needed(child))
-            for parents in _subsets(above, 1 if starting else max(self.max_parents, len(needed))):
-                if needed.issubset(parents) and self._is_measurable(tables.cells((child, *parents))):
-                    yield child, parents
+            for size in range(1, 1 + (1 if starting else max(self.max_parents, len(needed)))):
+                for parents in combinations(above, size):
+                    cells = tables.cells((child, *parents))
+                    loud = cells * self.noise > 4 * self.margins.rows + 4  # its noise alone makes it lose to "stop"
+                    if needed.issubset(parents) and cells <= self.max_cells and not loud:
+                        yield child, parents
 
     def _needed(self, child: str) -> list[str]:
         """The required parents of a variable, in a fixed order."""
         return sorted(parent for parent, other in self.required if other == child)
 
-    def _is_measurable(self, cells: int) -> bool:
-        """True if a table is small enough, and its noise alone does not make it lose to "stop"."""
-        return cells <= self.max_cells and cells * self.noise <= 4 * self.margins.rows + 4
-
     def _score(self, statistics: TableCounts, step: Step, unit: PrivacyUnit) -> int:
         """Twice the score, in parts of ``PARTS``."""
         child, parents = step
         table = statistics.sensitive_block((child, *parents), unit)
-        return half_fixed_score(table, self.margins.share(child)) - penalty(table.size, self.noise, PARTS)
+        penalty = math.floor(table.size * self.noise * PARTS)  # twice half the expected L1 norm of the table's noise
+        return half_fixed_score(table, self.margins.share(child)) - penalty
 
     def __repr__(self) -> str:
         settings = f"noise={self.noise:g}, max_parents={self.max_parents}"
         return f"ParentsChoice(epsilon={str(self.epsilon)!r}, {self.margins}, {settings})"
-
-
-def _subsets(names: list[str], most: int) -> Iterator[Family]:
-    return (some for size in range(1, most + 1) for some in combinations(names, size))
-
-
-def _arcs(name: str, given: Iterable[tuple[str, str]]) -> frozenset[tuple[str, str]]:
-    if not isinstance(given, Iterable) or isinstance(given, str | bytes):
-        raise ReleaseError(f"{name} arcs are pairs of names, (parent, child)")
-    found: set[tuple[str, str]] = set()
-    for arc in given:
-        if not isinstance(arc, tuple | list) or len(arc) != 2 or not all(isinstance(end, str) for end in arc):
-            raise ReleaseError(f"{name} arcs are pairs of names, (parent, child)")
-        found.add((arc[0], arc[1]))
-    return frozenset(found)
 
 
 register_selection(

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 import dpgraph as dg
-from dpgraph.mechanisms.selection.parents_choice import ParentsChoice
+from dpgraph.mechanisms.selection.parents_choice import OneWays, ParentsChoice
 from dpgraph.statistics.table_counts import TableCounts, any_tables
-from dpgraph.structure.candidate_tables import AnyTables, OneWays
 from dpgraph.structure.domain import Domain
+from dpgraph.structure.margins import AnyTables
 from tests.selection import log_law, multisets, neighbours
 
 ADD, REPLACE = dg.PrivacyUnit("add-remove"), dg.PrivacyUnit("replace")
@@ -156,19 +156,21 @@ def test_the_cost_is_known_before_data_and_shared_by_the_choices():
     assert event.rho == 2 * Fraction(3, 10) ** 2 / 8
 
 
+NONE = (-1.0, math.inf, math.nan, True, "1")
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda m: ParentsChoice(0, m), "epsilon"),
-        (lambda m: ParentsChoice(1, m, noise=-1), "noise"),
+        *(
+            (lambda m, noise=noise: ParentsChoice(1, m, noise=noise), "noise must be a number of rows")
+            for noise in NONE
+        ),
         (lambda m: ParentsChoice(1, m, max_cells=0), "max_cells"),
         (lambda m: ParentsChoice(1, m, max_parents=0), "max_parents"),
-        (lambda m: ParentsChoice(1, m, forbidden=["ab"]), "forbidden"),
         (lambda m: ParentsChoice(1, "x"), "OneWays"),
         (lambda m: ParentsChoice(1, None), "OneWays"),
-        (lambda m: ParentsChoice(1, m, forbidden=None), "forbidden"),
-        (lambda m: ParentsChoice(1, m, required="ab"), "required"),
-        (lambda m: ParentsChoice(1, m, forbidden=[("a", "b")], required=[("a", "b")]), "both forbidden and required"),
     ],
 )
 def test_settings_out_of_range_are_refused(make, message):
@@ -185,7 +187,6 @@ def test_what_does_not_fit_is_refused_uncharged():
         (counts, ParentsChoice(1, margins)),
         (statistics, ParentsChoice(1, OneWays.of({"a": [1, 1]}, 8))),
         (statistics, ParentsChoice(1, OneWays.of({"a": [1, 1], "b": [1, 1, 1]}, 8))),
-        (statistics, ParentsChoice(1, margins, forbidden=[("a", "z")])),
         (statistics, dg.LaplaceMechanism(1)),
         (statistics, ParentsChoice("1e-40", margins)),
         (one, ParentsChoice(1, OneWays.of({"a": [1, 1]}, 8))),

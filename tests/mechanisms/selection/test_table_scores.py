@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 import dpgraph as dg
-from dpgraph.mechanisms.selection import parents_choice as table_scores
-from dpgraph.mechanisms.selection.parents_choice import half_fixed_range, half_fixed_score
-from dpgraph.structure.candidate_tables import PARTS, OneWays
+from dpgraph.mechanisms.selection.parents_choice import PARTS, OneWays, half_fixed_range, half_fixed_score
 from tests.selection import multisets
 
 #: Shape and the most rows: 3 876, 1 287 and 792 tables at the most rows.
@@ -159,30 +157,15 @@ def test_a_score_is_half_the_distance_in_rows():
         assert half_fixed_score(table, margins.share("x")) == distance * PARTS
 
 
-def test_the_penalty_is_twice_half_the_expected_norm_of_the_noise():
-    assert table_scores.penalty(6, 2.5, PARTS) == 15 * PARTS
-
-
 def test_public_margins_are_whole_numbers_that_sum_to_their_parts():
     margins = OneWays.of({"a": [-3.0, 10.0, 20.0], "b": [0.0, -1.0]}, -2.0)
     assert margins.rows == 0
     assert margins.weights["a"][0] == 0
     assert margins.weights["b"] == (PARTS // 2, PARTS // 2)
     assert all(sum(shares) == PARTS for shares in margins.weights.values())
-    assert OneWays.of({"a": [1.0, 3.0], "b": [1.0, 1.0]}, 8).product(("a", "b")).tolist() == [[1.0, 1.0], [3.0, 3.0]]
 
 
-@pytest.mark.parametrize(
-    ("weights", "rows"), [({"a": (1, 2)}, 3), ({"a": (PARTS // 2, PARTS // 2)}, -1), ({"a": (PARTS * 1.0,)}, 3)]
-)
-def test_margins_that_are_none_are_refused(weights, rows):
+@pytest.mark.parametrize("margin", [[math.nan, 1.0], [math.inf, 1.0], []])
+def test_margins_that_are_none_are_refused(margin):
     with pytest.raises(dg.errors.NetworkError):
-        OneWays(weights, rows)
-    with pytest.raises(dg.errors.NetworkError):
-        OneWays.of({"a": [math.nan, 1.0]}, 3)
-
-
-@pytest.mark.parametrize("noise", [-1.0, math.inf, math.nan, True, "1"])
-def test_noise_that_is_none_is_refused(noise):
-    with pytest.raises(dg.errors.ReleaseError, match="noise must be a number of rows"):
-        table_scores.check_noise(noise)
+        OneWays.of({"a": margin}, 3)

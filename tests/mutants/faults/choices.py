@@ -46,15 +46,15 @@ MUTANTS = (
     Mutant(
         "choices that each cost the whole",
         FILE,
-        "return exact(epsilon) / max(1, draws)",
-        "return exact(epsilon)",
+        "    share = epsilon / draws\n",
+        "    share = epsilon\n",
         (f"{CHOICES}::test_the_cost_is_known_before_data_and_shared_by_the_choices",),
     ),
     Mutant(
         "a penalty that rows decide",
         FILE,
-        "penalty(table.size, self.noise, PARTS)",
-        "penalty(int(100 * table.sum()), self.noise, PARTS)",
+        "math.floor(table.size * self.noise * PARTS)",
+        "math.floor(100 * table.sum() * self.noise * PARTS)",
         (f"{LAWS}[two variables-add-remove]",),
     ),
     Mutant(
