@@ -21,10 +21,9 @@ import click
 
 import dpgraph as dg
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
-from dpgraph.privacy.composition import rho_of
-from dpgraph.privacy.events import Event, Neighbours, PrivacyCost, PrivacyUnit
-from dpgraph.privacy.filters import rho_within
+from dpgraph.privacy.composition import rho_of, rho_within
 from dpgraph.privacy.noise import epsilon_of_rho
+from dpgraph.privacy.records import Event, Neighbours, PrivacyCost, PrivacyUnit
 
 DELTA = Fraction(1, 10**6)
 

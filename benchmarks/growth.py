@@ -172,13 +172,13 @@ def way_of_log(kind: str, size: int) -> list[tuple[str, Callable[[dict[str, Any]
 
 def way_of_noise(size: int) -> list[tuple[str, Callable[[dict[str, Any]], Any]]]:
     """Noise of so many cells of each law, ours and by one call of OpenDP's measurement, in turns."""
-    from dpgraph.privacy import noise, records
+    from dpgraph.privacy import measurements, noise
 
     source, zeros = noise.SecureNoise(), np.zeros(size, np.int64)
     laws = {
-        "discrete Laplace": records.DiscreteLaplace(SCALE),
-        "discrete Gaussian": records.DiscreteGaussian(SCALE),
-        "sum-zero": records.SumZeroLaplace(SCALE),
+        "discrete Laplace": measurements.DiscreteLaplace(SCALE),
+        "discrete Gaussian": measurements.DiscreteGaussian(SCALE),
+        "sum-zero": measurements.SumZeroLaplace(SCALE),
     }
     calls = {"OpenDP Laplace": noise._laplace(SCALE), "OpenDP Gaussian": noise._gaussian(SCALE)}
 

@@ -25,7 +25,7 @@ from dpgraph.inference.markov.evidence import cells_evidence
 from dpgraph.inference.markov.latent import latent_cells
 from dpgraph.inference.markov.sampler import dirichlet_rows
 from dpgraph.models.entry_scores import markov_scores
-from dpgraph.privacy.records import DiscreteLaplace
+from dpgraph.privacy.measurements import DiscreteLaplace
 from dpgraph.structure.markov import transition_counts
 
 LOG = Path(__file__).parents[1].parent / "shared/data/iraq_sigacts_monthly.csv"

@@ -16,7 +16,7 @@ import pandas as pd
 import dpgraph as dg
 from dpgraph.inference.counts.dirichlet_multinomial import sample_counts
 from dpgraph.inference.expfam.chain import Problems, gibbs_draws
-from dpgraph.privacy.records import DiscreteLaplace
+from dpgraph.privacy.measurements import DiscreteLaplace
 
 MANY, ITERATIONS = 256, 400
 ASIA = (4, 4, 4, 4, 8, 8)

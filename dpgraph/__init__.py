@@ -99,7 +99,6 @@ __getattr__, __dir__ = lazy_names(__name__)
 provide("read_features", "statistics.rows.features")
 provide("joint_counts", "structure.joint")
 provide("NoisyMoments", "structure.moments")
-provide("numerical", "privacy.loss_distributions")
 registers("papers.gibbs_sample", "GibbsSample", "markov-sweeps")
 registers(
     "papers.regression_sample",

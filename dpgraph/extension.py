@@ -21,29 +21,29 @@ if TYPE_CHECKING:  # the one list of names
     from dpgraph.mechanisms.additive.gaussian import gaussian_measurements as gaussian_measurements
     from dpgraph.mechanisms.additive.laplace import laplace_measurements as laplace_measurements
     from dpgraph.mechanisms.reproduction import register_mechanism as register_mechanism
-    from dpgraph.privacy.descriptions import Block as Block
-    from dpgraph.privacy.descriptions import Description as Description
-    from dpgraph.privacy.descriptions import Statistics as Statistics
-    from dpgraph.privacy.descriptions import noisy_value as noisy_value
-    from dpgraph.privacy.descriptions import partition_movement as partition_movement
+    from dpgraph.privacy.measurements import Block as Block
+    from dpgraph.privacy.measurements import Description as Description
+    from dpgraph.privacy.measurements import DiscreteGaussian as DiscreteGaussian
+    from dpgraph.privacy.measurements import DiscreteLaplace as DiscreteLaplace
+    from dpgraph.privacy.measurements import Joint as Joint
+    from dpgraph.privacy.measurements import Measurement as Measurement
+    from dpgraph.privacy.measurements import Movement as Movement
     from dpgraph.privacy.measurements import NoiseLaw as NoiseLaw
+    from dpgraph.privacy.measurements import Selection as Selection
+    from dpgraph.privacy.measurements import Statistics as Statistics
+    from dpgraph.privacy.measurements import SumZeroLaplace as SumZeroLaplace
+    from dpgraph.privacy.measurements import noisy_value as noisy_value
+    from dpgraph.privacy.measurements import partition_movement as partition_movement
     from dpgraph.privacy.noise import Noise as Noise
     from dpgraph.privacy.noise import calibrated_gaussian_scale as calibrated_gaussian_scale
     from dpgraph.privacy.noise import calibrated_scale as calibrated_scale
     from dpgraph.privacy.noise import selection_scale as selection_scale
-    from dpgraph.privacy.plain_events import law_of as law_of
-    from dpgraph.privacy.plain_events import plain_law as plain_law
-    from dpgraph.privacy.records import DiscreteGaussian as DiscreteGaussian
-    from dpgraph.privacy.records import DiscreteLaplace as DiscreteLaplace
     from dpgraph.privacy.records import Event as Event
-    from dpgraph.privacy.records import Joint as Joint
-    from dpgraph.privacy.records import Measurement as Measurement
-    from dpgraph.privacy.records import Movement as Movement
     from dpgraph.privacy.records import Provenance as Provenance
-    from dpgraph.privacy.records import Selection as Selection
-    from dpgraph.privacy.records import SumZeroLaplace as SumZeroLaplace
     from dpgraph.privacy.records import exact as exact
     from dpgraph.privacy.release import Mechanism as Mechanism
+    from dpgraph.privacy.structural import law_of as law_of
+    from dpgraph.privacy.structural import plain_law as plain_law
     from dpgraph.structure.frozen import FrozenMap as FrozenMap
 
 __getattr__, __dir__ = lazy_names(__name__)

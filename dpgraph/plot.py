@@ -20,7 +20,7 @@ from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.queries.answer import Answer
 from dpgraph.models.hmm import HiddenMarkovModel
-from dpgraph.privacy.arrays import Reals
+from dpgraph.privacy.checks import Reals
 from dpgraph.privacy.records import exact
 from dpgraph.structure.domain import DomainError, NetworkError
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     from dpgraph.privacy.ledger.book import Ledger as Ledger
     from dpgraph.privacy.ledger.row import LedgerRow as LedgerRow
     from dpgraph.privacy.ledger.row import Allowance as Allowance
-    from dpgraph.privacy.ledger.checking import Verification as Verification
+    from dpgraph.privacy.ledger.book import Verification as Verification
     from dpgraph.privacy.accounts import Receipt as Receipt
     from dpgraph.privacy.records import PrivacyCost as PrivacyCost
     from dpgraph.analysis.cost import PrivacyReport as PrivacyReport

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpgraph.privacy.recording_noise import RecordingNoise
+from dpgraph.privacy.exact_loss import RecordingNoise
 from dpgraph.privacy.seeded_noise import SeededNoise
 
 __all__ = ["RecordingNoise", "SeededNoise", "expected_failed_checks"]

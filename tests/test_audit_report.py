@@ -27,7 +27,7 @@ from dpgraph.audit.neighbours import all_neighbours, changed, telling_neighbours
 from dpgraph.audit.replaying import MAKERS, difference, frame_of, recorded, replay_check
 from dpgraph.cli import main
 from dpgraph.pages.writing import html_of
-from dpgraph.privacy.recording_noise import RecordingNoise
+from dpgraph.privacy.exact_loss import RecordingNoise
 from tests.contract.data import Tables
 from tests.contract.enumeration import largest_loss
 

@@ -20,7 +20,7 @@ from dpgraph.inference.network import by_normal, held_draws
 from dpgraph.inference.network.plug_in import posterior_bytes
 from dpgraph.inference.queries import contraction
 from dpgraph.privacy.errors import DomainError, DPGraphError, FileError, InferenceError, ReleaseError
-from dpgraph.privacy.records import DiscreteLaplace
+from dpgraph.privacy.measurements import DiscreteLaplace
 from dpgraph.privacy.release import release_bytes
 from dpgraph.statistics.counts import Families
 from dpgraph.statistics.regression import Products

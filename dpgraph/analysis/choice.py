@@ -18,8 +18,10 @@ from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.map_estimate import MapEstimate
 from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
 from dpgraph.privacy.accounts import checked_unit
-from dpgraph.privacy.arrays import Reals
-from dpgraph.privacy.records import Measurement, Number, PrivacyUnit, ReleaseError, exact, exact_delta
+from dpgraph.privacy.checks import Reals
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import Measurement
+from dpgraph.privacy.records import Number, PrivacyUnit, exact, exact_delta
 from dpgraph.structure.basis import MOST_LEVELS
 from dpgraph.structure.network import Family, Network
 

@@ -25,10 +25,11 @@ from dpgraph.inference.network.consistency import consistent_variance
 from dpgraph.mechanisms.additive.blocks import parity_sensitivity
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.privacy.accounts import checked_unit
-from dpgraph.privacy.arrays import Reals
-from dpgraph.privacy.checks import check_whole
+from dpgraph.privacy.checks import Reals, check_whole
 from dpgraph.privacy.display import WIDTH, as_html, cell, escaped, plain
-from dpgraph.privacy.records import Measurement, Number, PrivacyCost, PrivacyUnit, ReleaseError, exact, exact_delta
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import Measurement
+from dpgraph.privacy.records import Number, PrivacyCost, PrivacyUnit, exact, exact_delta
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import NetworkError, warn_of_many_levels
 from dpgraph.structure.elimination import elimination_order

@@ -13,8 +13,8 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.arrays import Reals
-from dpgraph.privacy.records import ReleaseError
+from dpgraph.privacy.checks import Reals
+from dpgraph.privacy.errors import ReleaseError
 
 #: Values whose quadrature is held at once, and the fewest that are worth a search for equal ones.
 HELD, FEW = 1 << 14, 32

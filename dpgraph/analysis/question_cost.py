@@ -30,11 +30,10 @@ from dpgraph.inference.queries.asking import query
 from dpgraph.inference.queries.tables import UNDERFLOWN, DrawnTables
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import checked_unit
-from dpgraph.privacy.arrays import Integers, Reals
-from dpgraph.privacy.checks import check_whole
+from dpgraph.privacy.checks import Integers, Reals, check_whole
 from dpgraph.privacy.display import escaped
-from dpgraph.privacy.errors import ConvergenceWarning
-from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact, exact_delta
+from dpgraph.privacy.errors import ConvergenceWarning, ReleaseError
+from dpgraph.privacy.records import Number, PrivacyUnit, exact, exact_delta
 from dpgraph.privacy.release import release
 from dpgraph.statistics.counts import count
 from dpgraph.statistics.rows.codes import Codes

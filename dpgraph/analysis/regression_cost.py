@@ -17,9 +17,9 @@ import numpy.typing as npt
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.additive.moment_noise import weighted_design
-from dpgraph.privacy.arrays import Reals
-from dpgraph.privacy.checks import check_whole
-from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact
+from dpgraph.privacy.checks import Reals, check_whole
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.records import Number, PrivacyUnit, exact
 from dpgraph.structure.design import Bounded, LinearDesign
 
 if TYPE_CHECKING:

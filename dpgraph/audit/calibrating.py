@@ -37,10 +37,9 @@ from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.queries import sample_codes
 from dpgraph.inference.posterior import posterior
 from dpgraph.privacy.accounting import Budget
-from dpgraph.privacy.arrays import Reals
-from dpgraph.privacy.checks import check_whole
-from dpgraph.privacy.errors import ConvergenceWarning, DPGraphError
-from dpgraph.privacy.records import InferenceError, PrivacyUnit
+from dpgraph.privacy.checks import Reals, check_whole
+from dpgraph.privacy.errors import ConvergenceWarning, DPGraphError, InferenceError
+from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.privacy.release import release
 from dpgraph.privacy.seeded_noise import SeededNoise
 from dpgraph.statistics.counts import count

@@ -20,11 +20,10 @@ import numpy as np
 from dpgraph.audit.checks import Check, Clock, Verdict
 from dpgraph.audit.neighbours import Enumeration, Pair, Rows, all_neighbours, changed, statistics_of, telling_neighbours
 from dpgraph.privacy.accounting import Budget
-from dpgraph.privacy.errors import DPGraphError, InferenceError
-from dpgraph.privacy.exact_loss import check_same_call, loss_of_calls, same_value
+from dpgraph.privacy.errors import DPGraphError, InferenceError, ReleaseError
+from dpgraph.privacy.exact_loss import NoiseCall, RecordingNoise, check_same_call, loss_of_calls, same_value
 from dpgraph.privacy.noise import epsilon_of_rho
-from dpgraph.privacy.recording_noise import NoiseCall, RecordingNoise
-from dpgraph.privacy.records import Event, PrivacyUnit, ReleaseError
+from dpgraph.privacy.records import Event, PrivacyUnit
 from dpgraph.privacy.release import release
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network

@@ -30,11 +30,10 @@ import numpy as np
 from dpgraph.audit.checks import Check, Clock
 from dpgraph.audit.neighbours import Pair, Rows, statistics_of, telling_neighbours
 from dpgraph.privacy.accounting import Budget
-from dpgraph.privacy.errors import InferenceError
-from dpgraph.privacy.exact_loss import check_same_call, loss_of_calls
+from dpgraph.privacy.errors import InferenceError, ReleaseError
+from dpgraph.privacy.exact_loss import NoiseCall, RecordingNoise, check_same_call, loss_of_calls
 from dpgraph.privacy.noise import SecureNoise
-from dpgraph.privacy.recording_noise import NoiseCall, RecordingNoise
-from dpgraph.privacy.records import Event, PrivacyUnit, ReleaseError
+from dpgraph.privacy.records import Event, PrivacyUnit
 from dpgraph.privacy.release import release
 from dpgraph.structure.domain import Bins
 from dpgraph.structure.frozen import FrozenMap

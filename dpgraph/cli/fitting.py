@@ -14,7 +14,7 @@ from dpgraph.cli.output import delivering, plain, records, save_charged, say, sh
 if TYPE_CHECKING:
     from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
     from dpgraph.models.hmm import HiddenMarkovModel
-    from dpgraph.privacy.events import PrivacyUnit
+    from dpgraph.privacy.records import PrivacyUnit
     from dpgraph.structure.design import LinearDesign
     from dpgraph.structure.network import Network
 

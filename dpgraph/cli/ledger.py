@@ -120,7 +120,7 @@ def verify(place: str, dataset: str | None, head: str | None, source: str | None
     With --json what is found is printed either way; the exit code is 1 where something is wrong.
     """
     from dpgraph.files.documents import load
-    from dpgraph.privacy.ledger.opening import verify_at
+    from dpgraph.privacy.ledger.account import verify_at
 
     if (head or source) and dataset is None:
         dataset = _only(place, None)
@@ -175,7 +175,7 @@ def _opened(place: str, dataset: str, **settings: Any) -> Iterator[Budget]:
 
 
 def _names(place: str, dataset: str | None) -> list[str]:
-    from dpgraph.privacy.ledger.opening import datasets
+    from dpgraph.privacy.ledger.account import datasets
 
     known = datasets(place)
     if dataset is not None and dataset not in known:
@@ -227,8 +227,7 @@ def _summary(budget: Budget) -> dict[str, Any]:
 
 
 def _line(row: LedgerRow) -> tuple[str, ...]:
-    from dpgraph.privacy.events import exact_sum
-    from dpgraph.privacy.records import decimal
+    from dpgraph.privacy.records import decimal, exact_sum
 
     plain = row.plain
     price = plain["event"] or (plain["terms"] or {}).get("limit")

@@ -29,10 +29,10 @@ from dpgraph.inference.counts.noisy_counts import checked_interval
 from dpgraph.mechanisms.reproduction import HELD_OUT_FITS
 from dpgraph.models.evaluation import CrossValidation
 from dpgraph.privacy.accounting import Budget
-from dpgraph.privacy.events import CROSS_VALIDATION
+from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.noise import Noise
-from dpgraph.privacy.records import Event, Number, PrivacyCost, PrivacyUnit, ReleaseError, combined_event, exact
-from dpgraph.privacy.rows import RowsRecord
+from dpgraph.privacy.records import CROSS_VALIDATION, Event, Number, PrivacyCost, PrivacyUnit, combined_event, exact
+from dpgraph.privacy.scope import RowsRecord
 from dpgraph.statistics.moments import Moments
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.outcomes import Classification, ClassifierScore, Regression

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.records import PrivacyLeakWarning
+from dpgraph.privacy.errors import PrivacyLeakWarning
 from dpgraph.structure.design import LinearDesign, bounds_of, feature_of
 from dpgraph.structure.domain import DomainError, NetworkError
 

@@ -24,8 +24,9 @@ from dpgraph.models.evaluation import Evaluation
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError
 from dpgraph.privacy.noise import Noise
-from dpgraph.privacy.records import Number, PrivacyLeakWarning, PrivacyUnit, Release, ReleaseError
+from dpgraph.privacy.records import Number, PrivacyUnit, Release
 from dpgraph.privacy.release import release
 from dpgraph.privacy.scope import RowGroup
 from dpgraph.statistics.moments import Moments

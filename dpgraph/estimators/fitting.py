@@ -20,9 +20,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from dpgraph.privacy.accounting import Budget, cost
-from dpgraph.privacy.errors import PriorWarning, SplitWarning
+from dpgraph.privacy.errors import PriorWarning, ReleaseError, SplitWarning
 from dpgraph.privacy.noise import Noise
-from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact
+from dpgraph.privacy.records import Number, PrivacyUnit, exact
 from dpgraph.privacy.release import release
 from dpgraph.statistics.rows.persons import KEY_BYTES, PersonCap
 from dpgraph.structure.conversion import PublicWords

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dpgraph.estimators.reading import NO_COLUMN, column_of, rows_with_target
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
-from dpgraph.privacy.records import ReleaseError
+from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.scope import RowGroup
 from dpgraph.statistics.rows.arrow import Held, read_once
 from dpgraph.statistics.rows.batches import Columns

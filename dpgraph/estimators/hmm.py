@@ -17,8 +17,9 @@ from dpgraph.models.entry_scores import MarkovScores, markov_scores
 from dpgraph.models.hmm import HiddenMarkovModel, hmm_network
 from dpgraph.models.markov_counts import MOST_STATES, check_choice, fit_hmm, markov_baselines
 from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError
 from dpgraph.privacy.noise import Noise
-from dpgraph.privacy.records import Number, PrivacyLeakWarning, PrivacyUnit, ReleaseError, exact
+from dpgraph.privacy.records import Number, PrivacyUnit, exact
 from dpgraph.statistics.counts import count
 from dpgraph.statistics.rows.codes import Codes, encode
 from dpgraph.statistics.rows.features import domain_of_rows

@@ -12,8 +12,9 @@ from dpgraph.inference.graphs.constraints import Constraints, constraints_within
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.checks import check_whole
+from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.noise import Noise
-from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, combined_event, exact, exact_delta
+from dpgraph.privacy.records import Event, Number, PrivacyUnit, combined_event, exact, exact_delta
 from dpgraph.statistics.rows.persons import cap_rows
 from dpgraph.structure.domain import Domain, Level, NetworkError, Variable
 from dpgraph.waiting import waiting

@@ -32,8 +32,9 @@ from dpgraph.inference.network.plug_in import check_posterior, check_prior, plug
 from dpgraph.mechanisms.additive.label_share import label_first
 from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
 from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError
 from dpgraph.privacy.noise import Noise
-from dpgraph.privacy.records import Number, PrivacyLeakWarning, PrivacyUnit, ReleaseError, exact
+from dpgraph.privacy.records import Number, PrivacyUnit, exact
 from dpgraph.statistics.counts import Counts, count
 from dpgraph.statistics.rows.codes import encode
 from dpgraph.statistics.rows.features import is_unread, table_frame

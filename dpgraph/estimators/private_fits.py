@@ -12,8 +12,9 @@ from sklearn.base import clone
 from dpgraph.estimators.folds import Rows
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import Made
+from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError
 from dpgraph.privacy.noise import SecureNoise
-from dpgraph.privacy.records import Event, Number, PrivacyCost, PrivacyLeakWarning, PrivacyUnit, ReleaseError
+from dpgraph.privacy.records import Event, Number, PrivacyCost, PrivacyUnit
 
 
 def exact_budget(price: PrivacyCost, unit: PrivacyUnit) -> Budget:

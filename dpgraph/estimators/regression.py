@@ -29,8 +29,9 @@ from dpgraph.inference.regression.prior import RegressionPrior
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.noise import Noise
-from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact
+from dpgraph.privacy.records import Number, PrivacyUnit, exact
 from dpgraph.statistics.regression import regression_moments
 from dpgraph.statistics.rows.design_columns import judged_columns, regression_features
 from dpgraph.statistics.rows.features import is_unread

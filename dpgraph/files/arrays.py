@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.privacy.arrays import Integers, Reals
+from dpgraph.privacy.checks import Integers, Reals
 from dpgraph.privacy.errors import FileError
 from dpgraph.privacy.structural import FORMS, Form
 from dpgraph.structure.frozen import FrozenMap

@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 from dpgraph.lazy import register_by_name
 from dpgraph.mechanisms.reproduction import Structure, check_reproduced
-from dpgraph.privacy import plain_events
-from dpgraph.privacy.plain_events import event_of, plain_event
-from dpgraph.privacy.records import FileError, PrivacyUnit, Provenance, ReleaseError
-from dpgraph.privacy.rows import RowsRecord
-from dpgraph.privacy.structural import plain_of, value_of
+from dpgraph.privacy.errors import FileError, ReleaseError
+from dpgraph.privacy.records import PrivacyUnit, Provenance
+from dpgraph.privacy.scope import RowsRecord
+from dpgraph.privacy.structural import event_of, plain_event, plain_of, value_of
+from dpgraph.privacy.structural import register_law as register_in_records
 from dpgraph.structure.network import Network
 
 Plain = dict[str, Any]
@@ -141,7 +141,7 @@ def register_law(name: str, kind: type) -> None:
         FileError: If it is none, or the name is taken.
     """
     try:
-        plain_events.register_law(name, kind)
+        register_in_records(name, kind)
     except ReleaseError as error:
         raise FileError(str(error)) from None
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from dpgraph.privacy.records import FileError
+from dpgraph.privacy.errors import FileError
 
 #: Numbers that are written without hearing of an interruption, in some hundredths of a second.
 AT_ONCE = 1 << 16

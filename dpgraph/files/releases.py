@@ -19,10 +19,11 @@ from dpgraph.files.arrays import integers_of, plain_tables, tables_of
 from dpgraph.files.codecs import Codec, Plain, needed_network, register_codecs, scope_of, structural, without_network
 from dpgraph.files.networks import network_of, plain_network
 from dpgraph.mechanisms.reproduction import measured_parts
-from dpgraph.privacy.plain_events import law_of, plain_law
-from dpgraph.privacy.records import Event, FileError, NoiseLaw, PrivacyUnit, Provenance, Release
+from dpgraph.privacy.errors import FileError
+from dpgraph.privacy.measurements import NoiseLaw
+from dpgraph.privacy.records import Event, PrivacyUnit, Provenance, Release
 from dpgraph.privacy.release import recorded
-from dpgraph.privacy.structural import FORMS, named
+from dpgraph.privacy.structural import FORMS, law_of, named, plain_law
 from dpgraph.privacy.structural import value_of as structural_value
 from dpgraph.structure.basis import contrast_matrix, fixed_point
 from dpgraph.structure.design import RESOLUTION, LinearDesign
@@ -53,7 +54,7 @@ def release_of(codec: Codec, plain: Plain, structure: Any, provenance: Provenanc
 def reach(law: NoiseLaw, draws: int) -> float:
     """The bound that the sum of so many draws exceeds once in 2^100.
 
-    >>> from dpgraph.privacy.records import DiscreteLaplace
+    >>> from dpgraph.privacy.measurements import DiscreteLaplace
     >>> round(reach(DiscreteLaplace(1.0), 1))
     141
     """

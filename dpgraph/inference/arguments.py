@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dpgraph.privacy.records import InferenceError
+from dpgraph.privacy.errors import InferenceError
 
 
 def check_whole_number(name: str, value: object, least: int) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpgraph.inference.arguments import check_whole_number
-from dpgraph.privacy.records import InferenceError
+from dpgraph.privacy.errors import InferenceError
 
 __all__ = ["Exact", "Gibbs", "Hamiltonian", "Normal", "PlugIn", "Quadrature", "Records", "Tables"]
 

@@ -20,7 +20,8 @@ from dpgraph.inference.network.joint_releases import check_graph, read_released
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.network.posterior import is_beyond_tables, network_posterior, posterior_beyond_tables
 from dpgraph.inference.regression.draws import RegressionDraws
-from dpgraph.privacy.records import InferenceError, joined, joint_release, released_value
+from dpgraph.privacy.errors import InferenceError
+from dpgraph.privacy.records import joined, joint_release, released_value
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.moments import MomentDescription
 from dpgraph.structure.network import Network
@@ -94,7 +95,7 @@ def posterior(
         PriorWarning: If most of the posterior of a regression's coefficient is prior, or the private number of rows of
             a network is within two standard deviations of its noise.
 
-    >>> from dpgraph.privacy.records import DiscreteLaplace
+    >>> from dpgraph.privacy.measurements import DiscreteLaplace
     >>> from dpgraph.structure.network import Network
     >>> from dpgraph.structure.tables import NoisyCounts
     >>> network = Network.of({"rain": ["no", "yes"]}, {})

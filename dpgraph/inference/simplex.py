@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dpgraph.privacy.arrays import Reals
+from dpgraph.privacy.checks import Reals
 
 
 def onto_simplex(table: Reals, total: float = 1.0) -> Reals:

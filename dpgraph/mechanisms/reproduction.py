@@ -11,20 +11,11 @@ from fractions import Fraction
 from typing import Any
 
 from dpgraph.lazy import register_by_name
-from dpgraph.privacy.claims import exceeds, total_up
 from dpgraph.privacy.composition import check_paid_together
-from dpgraph.privacy.descriptions import partition_movement
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import Measurement, Selection, SelectionLaw, partition_movement
 from dpgraph.privacy.noise import MIN_SCALE
-from dpgraph.privacy.records import (
-    Event,
-    Measurement,
-    PrivacyUnit,
-    Provenance,
-    ReleaseError,
-    Selection,
-    SelectionLaw,
-    combined_label,
-)
+from dpgraph.privacy.records import Event, PrivacyUnit, Provenance, combined_label, exceeds, total_up
 from dpgraph.structure.margins import AnyTables, Margins
 from dpgraph.structure.network import Network
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from dpgraph.inference.counts.noisy_counts import checked_interval
 from dpgraph.models.outcome_readings import Score, all_scores, commonest_label, confusion_rows, reliability_rows
 from dpgraph.privacy.display import as_html
-from dpgraph.privacy.records import Event, InferenceError, PrivacyCost, PrivacyUnit, Release
+from dpgraph.privacy.errors import InferenceError
+from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, Release
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.outcomes import Classification, NoisyOutcomes
 

@@ -23,7 +23,8 @@ from dpgraph.inference.queries.tables import DrawnTables, tables_given
 from dpgraph.models.markov_paths import most_likely_paths
 from dpgraph.models.state_choice import StateChoice, sequence_laws
 from dpgraph.privacy.display import as_html, cell
-from dpgraph.privacy.records import InferenceError, Provenance
+from dpgraph.privacy.errors import InferenceError
+from dpgraph.privacy.records import Provenance
 from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.markov import checked_laws

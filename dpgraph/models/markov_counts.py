@@ -17,7 +17,8 @@ from dpgraph.inference.markov.sampler import MarkovDraws, MarkovPrior, check_fit
 from dpgraph.inference.progress import progress_bar
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.state_choice import choose_states, sweeps_of_choice
-from dpgraph.privacy.records import InferenceError, Release, released_value
+from dpgraph.privacy.errors import InferenceError
+from dpgraph.privacy.records import Release, released_value
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.tables import NoisyCounts, Reals
 

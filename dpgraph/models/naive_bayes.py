@@ -18,7 +18,8 @@ from dpgraph.inference.network.queries import row_count
 from dpgraph.inference.queries.tables import DrawnTables, tables_given
 from dpgraph.models.label_scores import label_scores
 from dpgraph.privacy.display import MOST_ROWS, as_html, counted, short, summary
-from dpgraph.privacy.records import InferenceError, Provenance, Release, joined, released_value
+from dpgraph.privacy.errors import InferenceError
+from dpgraph.privacy.records import Provenance, Release, joined, released_value
 from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.network import Network
 from dpgraph.structure.rowwise import added, columns_to_predict

@@ -11,7 +11,7 @@ import numpy as np
 from dpgraph.inference.markov.evidence import LogEvidence
 from dpgraph.inference.markov.latent import entries_estimate
 from dpgraph.inference.markov.sampler import MarkovDraws, draw_markov
-from dpgraph.privacy.records import InferenceError
+from dpgraph.privacy.errors import InferenceError
 from dpgraph.structure.tables import Reals
 
 if TYPE_CHECKING:

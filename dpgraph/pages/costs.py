@@ -11,9 +11,9 @@ from dpgraph.pages.blocks import Costs, Facts, Families, Intervals, Page, Sectio
 from dpgraph.pages.contents import drawn, page_of, plain_graph
 from dpgraph.pages.words import neighbours, number, promise, whom
 from dpgraph.privacy.accounting import Budget
-from dpgraph.privacy.ledger.book import Ledger
-from dpgraph.privacy.ledger.checking import Verification
-from dpgraph.privacy.records import PrivacyCost, ReleaseError, decimal
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.ledger.book import Ledger, Verification
+from dpgraph.privacy.records import PrivacyCost, decimal
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Network
 

@@ -20,7 +20,7 @@ from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.pages.blocks import Intervals, Page, Ribbons, Section, Shades, Table, Words
 from dpgraph.pages.contents import computed, drawn, facts_of, measurements, page_of, plain_graph, protection
-from dpgraph.privacy.arrays import Reals
+from dpgraph.privacy.checks import Reals
 from dpgraph.structure.design import Bounded, LinearDesign, in_words
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities

@@ -24,11 +24,11 @@ from typing import Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.arrays import Reals
-from dpgraph.privacy.checks import check_whole
+from dpgraph.privacy.checks import Reals, check_whole
 from dpgraph.privacy.composition import advanced, basic, zero_concentrated
+from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.noise import Noise, exp_bounds
-from dpgraph.privacy.records import Event, Number, PrivacyCost, ReleaseError, exact, exact_delta, rounded
+from dpgraph.privacy.records import Event, Number, PrivacyCost, exact, exact_delta, rounded
 
 State = TypeVar("State")
 LogDensity = Callable[[State], float]

@@ -35,19 +35,16 @@ from dpgraph.mechanisms.selection.lattice import (
 )
 from dpgraph.mechanisms.selection.truncated_dirichlet import draw_truncated_dirichlet
 from dpgraph.models.hmm import HiddenMarkovModel
-from dpgraph.privacy.arrays import Flags, Integers, Reals
-from dpgraph.privacy.checks import check_whole
+from dpgraph.privacy.checks import Flags, Integers, Reals, check_whole
+from dpgraph.privacy.errors import FileError, InferenceError, ReleaseError
+from dpgraph.privacy.measurements import Selection
 from dpgraph.privacy.noise import Noise, rho_of_epsilon, selection_scale
 from dpgraph.privacy.records import (
     Event,
-    FileError,
-    InferenceError,
     Number,
     PrivacyUnit,
     Provenance,
     Release,
-    ReleaseError,
-    Selection,
     exact,
     exact_delta,
     joined,

@@ -17,21 +17,12 @@ from dpgraph.inference.regression.draws import RegressionDraws, scaled_columns
 from dpgraph.mechanisms.reproduction import register_mechanism
 from dpgraph.mechanisms.selection.lattice import check_temperature
 from dpgraph.papers.truncated_gaussian import draw_ball_gaussian
-from dpgraph.privacy.arrays import Reals
-from dpgraph.privacy.checks import check_boolean, check_whole
+from dpgraph.privacy.checks import Reals, check_boolean, check_whole
 from dpgraph.privacy.display import counted, summary
+from dpgraph.privacy.errors import FileError, ReleaseError
+from dpgraph.privacy.measurements import Selection
 from dpgraph.privacy.noise import Noise
-from dpgraph.privacy.records import (
-    Event,
-    FileError,
-    Number,
-    PrivacyUnit,
-    Provenance,
-    Release,
-    ReleaseError,
-    Selection,
-    exact,
-)
+from dpgraph.privacy.records import Event, Number, PrivacyUnit, Provenance, Release, exact
 from dpgraph.structure.design import RESOLUTION, LinearDesign
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.rowwise import weighted

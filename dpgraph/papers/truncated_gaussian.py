@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar, root_scalar
 from scipy.special import erfcx, log_ndtr, ndtri, ndtri_exp
 
-from dpgraph.privacy.arrays import Flags, Reals
+from dpgraph.privacy.checks import Flags, Reals
 from dpgraph.privacy.noise import Noise
 
 #: Proposals for each draw, times (dimensions + 1): at the least acceptance found, all fail less than once in 10^9.

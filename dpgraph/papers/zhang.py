@@ -21,8 +21,10 @@ from dpgraph.mechanisms.additive.fourier import FourierMechanism, theorem_3_boun
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.lattice import lattice
 from dpgraph.mechanisms.selection.map_estimate import MapEstimate
-from dpgraph.privacy.arrays import Reals
-from dpgraph.privacy.records import DiscreteLaplace, PrivacyUnit, ReleaseError
+from dpgraph.privacy.checks import Reals
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import DiscreteLaplace
+from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Family, Network
 

@@ -7,24 +7,22 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-from dpgraph.lazy import provided
 from dpgraph.privacy.accounts import InMemory, Made, Receipt, Split, checked_unit
-from dpgraph.privacy.composition import advanced, basic, check_paid_together, zero_concentrated
-from dpgraph.privacy.display import as_html
-from dpgraph.privacy.filters import Accounting, checked, plan_of, split
-from dpgraph.privacy.records import (
-    Event,
-    Number,
-    PrivacyCost,
-    PrivacyUnit,
-    Release,
-    ReleaseError,
-    decimal,
-    exact,
-    exact_delta,
+from dpgraph.privacy.composition import (
+    Accounting,
+    advanced,
+    basic,
+    check_paid_together,
+    checked,
+    numerical,
+    plan_of,
+    split,
+    zero_concentrated,
 )
-from dpgraph.privacy.rows import Fixed
-from dpgraph.privacy.scope import Condition, RowGroup, group_with
+from dpgraph.privacy.display import as_html
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.records import Event, Number, PrivacyCost, PrivacyUnit, Release, decimal, exact, exact_delta
+from dpgraph.privacy.scope import Condition, Fixed, RowGroup, group_with
 
 if TYPE_CHECKING:
     from dpgraph.privacy.ledger.account import DurableAccount
@@ -95,7 +93,7 @@ def cost(
         case "zcdp":
             price = zero_concentrated(events, target)
         case "pld":
-            price = provided("numerical")(events, target)
+            price = numerical(events, target)
     plain = basic(wholes)
     return PrivacyCost(min(price.epsilon, plain.epsilon), target) if plain.delta <= target else price
 
@@ -104,7 +102,7 @@ class Budget:
     """A limit on the privacy cost of one data set, kept in exact fractions.
 
     The sum of all charges never passes the limit, also where each release is chosen after seeing the ones before it.
-    ``accounting`` says by which filter (``privacy.filters``; docs/accounting.md says which when):
+    ``accounting`` says by which filter (``composition.Filter``; docs/accounting.md says which when):
 
     * ``"basic"``: epsilons and deltas add.
     * ``"zcdp"``: (epsilon, delta) becomes a rho once, and each event is charged its rho. Many small releases and
@@ -195,7 +193,7 @@ class Budget:
         >>> Budget.open(place, dataset="survey").remaining
         Fraction(3, 5)
         """
-        from dpgraph.privacy.ledger.opening import asked_of, opened
+        from dpgraph.privacy.ledger.account import asked_of, opened
 
         asked = asked_of(epsilon, delta, unit, accounting, source)
         return cls._of(opened(str(os.fspath(url)), dataset, asked, who, purpose))

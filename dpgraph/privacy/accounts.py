@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from dpgraph.privacy.composition import Filter, Plan, Spent, too_dear
 from dpgraph.privacy.errors import BudgetExceededError, ReleaseError
-from dpgraph.privacy.events import Event, PrivacyCost, PrivacyUnit
-from dpgraph.privacy.filters import Filter, Plan, Spent, too_dear
-from dpgraph.privacy.rows import Fixed
+from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit
+from dpgraph.privacy.scope import Fixed
 
 
 @dataclass(frozen=True)

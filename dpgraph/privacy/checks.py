@@ -1,11 +1,23 @@
-"""Checks of settings, in one wording: whole numbers, true or false, numbers."""
+"""Kinds of values: numpy arrays by their elements, and settings, whose checks have one wording."""
 
 from __future__ import annotations
 
 from typing import Any, TypeGuard, get_args
 
+import numpy as np
+import numpy.typing as npt
+
 from dpgraph.privacy.display import short
 from dpgraph.privacy.errors import ReleaseError
+
+Reals = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+#: Unsigned integers of any width, as codes are.
+Unsigned = npt.NDArray[np.unsignedinteger[Any]]
+#: 64 bits each, as bitmaps are.
+Words = npt.NDArray[np.uint64]
+
 
 #: The largest setting: a whole number of 64 bits.
 MOST = 2**63 - 1

@@ -1,35 +1,35 @@
-"""Composition: the cost of several events on the same rows, or of releases on disjoint groups of rows.
+"""Composition: the cost of several events, or of releases on disjoint groups of rows, and the filters of budgets.
 
 The least zero-concentrated cost of pure noise is in closed form and never rounded down. A mechanism is rho-zCDP if its
 Renyi divergence of every order a above 1 is at most a rho. For each law here the ratio of the two is largest as a falls
 to 1, so that the least rho is the Kullback-Leibler divergence (proofs.md P90).
+
+A filter compares running totals with a budget's limit before each release, whatever led to it:
+
+* ``"basic"``: epsilons and deltas add.
+* ``"zcdp"``: the limit (epsilon, delta) becomes a rho once, and rhos add (Whitehouse, Ramdas, Rogers and Wu 2023,
+  Theorem 1; proofs.md P89).
+* ``"pld"``: lists of events that were fixed beforehand are priced as one by privacy loss distributions; between lists
+  epsilons and deltas add (proofs.md P92).
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from dpgraph.privacy.noise import epsilon_of_rho, exp_bounds
-from dpgraph.privacy.records import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Event,
-    Measurement,
-    NoiseLaw,
-    PrivacyCost,
-    PrivacyUnit,
-    ReleaseError,
-    SumZeroLaplace,
-    rounded,
-)
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, Measurement, NoiseLaw, SumZeroLaplace
+from dpgraph.privacy.noise import epsilon_of_rho, exp_bounds, rho_of_epsilon
+from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, combined_label, decimal, exact, rounded
 
 #: Digits of the bounds on exponentials; a scale of 2^50 cancels half of them.
 DIGITS = 80
@@ -334,3 +334,276 @@ def _square_sum(cells: int, x: Fraction, *, up: bool) -> Decimal:
         term = context.multiply(context.divide(grown, Decimal((j + 1) ** 2)), base)
         total = context.add(total, term)
     return total
+
+
+def numerical(events: Sequence[Event], delta: Fraction) -> PrivacyCost:
+    """Composes privacy loss distributions, each rounded up to a grid fine enough for all of them together.
+
+    The losses of Gaussian noise are spread between grid points ("connect the dots") and need no finer grid when there
+    are many; the few losses of other noise are rounded up to the next point each.
+    """
+    try:
+        from dp_accounting.pld import privacy_loss_distribution as library
+        from dp_accounting.pld.common import DifferentialPrivacyParameters
+    except ImportError:
+        raise ReleaseError("method='pld' needs dp-accounting: pip install 'dpgraph[pld]'") from None
+    opened, claims = Counter[Shift](), Counter[tuple[Fraction, Fraction]]()
+    for event in events:
+        met = shifts(event)
+        opened.update(met)
+        if not met:
+            claims[event.epsilon, event.delta] += 1
+    rounded_up = claims.total() + sum(n for met, n in opened.items() if not isinstance(met.law, DiscreteGaussian))
+    grid = min(1e-4, max(1e-4 / max(1, rounded_up), float(basic(events).epsilon) / 1_000_000))
+    whole: Any = library.identity(grid)
+    for met, times in opened.items():
+        whole = whole.compose(_distribution(library, met, grid).self_compose(times))
+    for (epsilon, own), times in claims.items():
+        claim = DifferentialPrivacyParameters(math.nextafter(float(epsilon), math.inf), float(own))
+        whole = whole.compose(library.from_privacy_parameters(claim, grid).self_compose(times))
+    found = min(whole.get_epsilon_for_delta(float(delta) * (1 - 1e-12)), _by_rhos(events, delta))
+    plain = basic(events)
+    if plain.delta <= delta and plain.epsilon <= found:
+        return PrivacyCost(plain.epsilon, delta)
+    if found == math.inf:
+        raise ReleaseError(f"the events' own deltas leave nothing of delta {float(delta):g}")
+    return PrivacyCost(rounded(found, up=True), delta)
+
+
+def _by_rhos(events: Sequence[Event], delta: Fraction) -> Fraction | float:
+    """The epsilon of the sum of rhos, lower where many small losses were rounded up; infinite without a rho."""
+    rhos = [rho for event in events if (rho := rho_of(event)) is not None]
+    if len(rhos) < len(events) or not rhos:
+        return math.inf
+    try:
+        return epsilon_of_rho(sum(rhos, Fraction(0)), delta)
+    except ReleaseError:
+        return math.inf
+
+
+def _distribution(library: Any, met: Shift, grid: float) -> Any:
+    """The privacy loss distribution of one shifted draw of noise.
+
+    A discrete Laplace coordinate shifted by one is exactly randomised response at 1 / scale: the loss is +-1 / scale.
+    For noise that sums to zero and a row that moves between two cells the loss is 2 / scale with probability a,
+    -2 / scale with exp(-2 / scale) a, else 0. Where only the log ratio is bounded it is taken to be randomised
+    response, which is the worst case.
+    """
+    law, distance = met.law, met.distance
+    if isinstance(law, DiscreteGaussian):
+        return library.from_discrete_gaussian_mechanism(
+            law.scale, sensitivity=distance, value_discretization_interval=grid, use_connect_dots=True
+        )
+    if isinstance(law, DiscreteLaplace) and 1 < distance <= LONGEST:
+        return library.from_discrete_laplace_mechanism(
+            1 / law.scale, sensitivity=distance, value_discretization_interval=grid
+        )
+    loss = float(law.epsilon(distance) or 0)
+    high = 1 / (1 + math.exp(-loss))
+    if isinstance(law, SumZeroLaplace) and distance == 2:
+        high = sum_zero_loss(law.scale, met.cells)
+    low = high * math.exp(-loss)
+    masses = {1: high, -1: low} | ({0: 1 - high - low} if high + low < 1 - 1e-12 else {})
+    upper = {outcome: math.log(mass) for outcome, mass in masses.items()}
+    lower = {outcome: upper[-outcome] for outcome in upper}
+    return library.from_two_probability_mass_functions(lower, upper, value_discretization_interval=grid)
+
+
+Accounting = Literal["basic", "zcdp", "pld"]
+
+#: How much less than the largest possible a group's epsilon is, so that its rho is within its share.
+LESS = 1 - Fraction(1, 10**9)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """The totals of all charges so far, in exact sums; rho is 0 but under ``"zcdp"``."""
+
+    epsilon: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+    rho: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True)
+class Plan(Event):
+    """The event of releases that were fixed beforehand and are priced together; ``plan_of`` makes it.
+
+    ``planned`` are the events of the releases, in order. The claim is the price of all of them at delta.
+    """
+
+    planned: tuple[Event, ...] = ()
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A rule that says before each release whether it fits, whatever earlier releases led to it.
+
+    ``rho`` is under ``"zcdp"`` the largest, to ten digits, that OpenDP converts to no more than the limit; else None.
+    """
+
+    name: str
+    limit: PrivacyCost
+    rho: Fraction | None = field(init=False)
+    start: ClassVar[Spent] = Spent()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or self.name not in get_args(Accounting):
+            raise ReleaseError(
+                f"accounting must be one of {', '.join(map(repr, get_args(Accounting)))}; got {self.name!r}"
+            )
+        if self.name != "basic" and self.limit.delta == 0:
+            raise ReleaseError(f"accounting={self.name!r} needs a delta above 0, such as 1e-6")
+        object.__setattr__(self, "rho", rho_within(self.limit) if self.name == "zcdp" else None)
+
+    def after(self, spent: Spent, event: Event) -> Spent:
+        """The totals with one more event; an error if the filter has no price for it."""
+        rho = Fraction(0)
+        if self.name == "zcdp":
+            known = rho_of(event)
+            if known is None:
+                raise ReleaseError(
+                    f'{event.mechanism} claims a delta and no rho, so accounting="zcdp" has no price for it; use a '
+                    'mechanism with a rho, such as GaussianMechanism, or a budget with accounting="basic"'
+                )
+            rho = known
+        if self.name == "pld":
+            _check_planned(event)
+        return Spent(spent.epsilon + event.epsilon, spent.delta + event.delta, spent.rho + rho)
+
+    def fits(self, spent: Spent) -> bool:
+        """True if the totals are within the limit."""
+        if self.rho is not None:
+            return spent.rho <= self.rho
+        return spent.epsilon <= self.limit.epsilon and spent.delta <= self.limit.delta
+
+    def left(self, spent: Spent) -> str:
+        """The remaining epsilon or rho in words, for messages."""
+        if self.rho is None:
+            return f"{self.remaining(spent)} left of {decimal(self.limit.epsilon)}"
+        return (
+            f"rho {float(self.rho - spent.rho):.6g} left of {float(self.rho):.6g}, enough for a pure release of "
+            f"epsilon {float(self.remaining(spent).epsilon):.6g}"
+        )
+
+    def price(self, spent: Spent) -> PrivacyCost:
+        """The totals as an epsilon and a delta; under ``"zcdp"`` as the rho converts at the limit's delta."""
+        if self.rho is None:
+            return PrivacyCost(spent.epsilon, spent.delta)
+        if not spent.rho:
+            return PrivacyCost(Fraction(0))
+        return PrivacyCost(rounded(epsilon_of_rho(spent.rho, self.limit.delta), up=True), self.limit.delta)
+
+    def remaining(self, spent: Spent) -> PrivacyCost:
+        """The largest epsilon of a pure release that still fits, and the largest delta that one may claim.
+
+        Under ``"zcdp"`` that is the limit's delta, since rhos add and deltas do not.
+        """
+        if self.rho is None:
+            return PrivacyCost(self.limit.epsilon - spent.epsilon, self.limit.delta - spent.delta)
+        return PrivacyCost(_pure_within(self.rho - spent.rho), self.limit.delta)
+
+
+def _check_planned(event: Event) -> None:
+    if not isinstance(event, Plan):
+        raise ReleaseError(
+            f"{event.mechanism} is not planned, or was drawn already. Numerical composition of a fixed list does "
+            "not cover releases that are chosen later: plan the list first with budget.plan([...]), or use "
+            'accounting="zcdp", which covers adaptive choice'
+        )
+    if event.epsilon < _listed(event.planned, event.delta).epsilon:
+        raise ReleaseError(f"{event.mechanism} claims epsilon {float(event.epsilon):.9g}, less than its list costs")
+
+
+def rho_within(limit: PrivacyCost) -> Fraction:
+    """The largest rho, to ten digits, that is (epsilon, delta)-DP by OpenDP's conversion; never more."""
+    rho = rho_of_epsilon(limit.epsilon, limit.delta)
+    while epsilon_of_rho(rho, limit.delta) > limit.epsilon:
+        rho = rounded(rho * LESS, up=False)
+    return rho
+
+
+def plan_of(items: Iterable[Any], unit: PrivacyUnit, delta: Fraction) -> Plan:
+    """The plan of a list of events, or of pairs (mechanism, description), priced together at a delta."""
+    if isinstance(items, str | bytes | Event) or not isinstance(items, Iterable):
+        raise ReleaseError(f"a plan is a list of events or of (mechanism, description); got {type(items).__name__}")
+    events = tuple(_planned_event(item, unit) for item in items)
+    if not events:
+        raise ReleaseError("a plan has at least one event")
+    if delta <= 0:
+        raise ReleaseError("a plan needs a delta above 0: earlier plans took all of the budget's, or delta=0 was given")
+    price = _listed(events, delta)
+    return Plan(f"plan of {combined_label(events)}", price.epsilon, price.delta, planned=events)
+
+
+def split(
+    accounting: str, whole: PrivacyCost, groups: int, unit: PrivacyUnit, label: str
+) -> tuple[Event, Accounting, PrivacyCost]:
+    """The one charge for releases on disjoint groups of rows; how each group accounts, and its limit.
+
+    Where rhos add and delta is above 0, the groups share the rho of (epsilon, delta) (proofs.md P91). Otherwise they
+    share epsilon and delta (``composition.parallel_share``).
+    """
+    if accounting != "zcdp" or whole.delta == 0:
+        return Event(label, whole.epsilon, whole.delta), "basic", parallel_share(whole, groups, unit)
+    rho = rho_within(whole)
+    share = rho / parallel_steps(groups, unit)
+    epsilon = rounded(epsilon_of_rho(share, whole.delta), up=False)
+    while epsilon > 0 and rho_within(PrivacyCost(epsilon, whole.delta)) > share:
+        epsilon = rounded(epsilon * LESS, up=False)
+    if epsilon <= 0:
+        raise ReleaseError(f"a group's share, rho {float(share):.3g}, is within delta alone; use a larger epsilon")
+    return Event(label, whole.epsilon, whole.delta, rho=rho), "zcdp", PrivacyCost(epsilon, whole.delta)
+
+
+def too_dear(rule: Filter, spent: Spent, after: Spent, event: Event) -> str:
+    """The message of a refused charge."""
+    rho = after.rho - spent.rho
+    price = f"rho {float(rho):.6g}" if rho else PrivacyCost(event.epsilon, event.delta)
+    words = f"{event.mechanism} costs {price} but the budget has {rule.left(spent)}; nothing was charged"
+    if event.delta > 0 and rule.remaining(rule.start).delta == 0:
+        words += f". A budget with a delta is Budget(epsilon, {float(event.delta):g})"
+    return words
+
+
+def _planned_event(item: Any, unit: PrivacyUnit) -> Event:
+    """The event of one item of a plan, with exact claims."""
+    pair = isinstance(item, tuple | list) and len(item) == 2 and not isinstance(item[0], type)
+    if pair and callable(getattr(item[0], "event", None)):
+        item = item[0].event(item[1], unit)
+    if not isinstance(item, Event) or isinstance(item, Plan):
+        raise ReleaseError(f"a plan is of events or of pairs (mechanism, description); got {type(item).__name__}")
+    return checked(item)
+
+
+def checked(event: Any) -> Event:
+    """An event whose claims are exact fractions."""
+    if not isinstance(event, Event):
+        raise ReleaseError(f"a budget is charged with an Event; got {type(event).__name__}")
+    claims = [event.epsilon, event.delta, Fraction(0) if event.rho is None else event.rho]
+    known = [exact(event.epsilon), exact(event.delta, "delta", zero=True), exact(claims[2], "rho", zero=True)]
+    if claims != known or not all(isinstance(claim, int | Fraction) for claim in claims):
+        raise ReleaseError(f"{event.mechanism} must price itself in exact fractions")
+    check_paid_together(event)
+    return event
+
+
+@lru_cache(maxsize=64)
+def _listed(events: Sequence[Event], delta: Fraction) -> PrivacyCost:
+    return numerical([part for event in events for part in event.priced], delta)
+
+
+def _pure_within(rho: Fraction) -> Fraction:
+    """The largest epsilon, to twelve digits, of a pure release that costs at most rho."""
+    if rho <= 0:
+        return Fraction(0)
+    low = high = Fraction(1)
+    while pure_rho(low) > rho:
+        low, high = low / 2, low
+    while pure_rho(high) <= rho:
+        low, high = high, 2 * high
+    while high - low > low / 10**13:
+        middle = rounded((low + high) / 2, up=False)
+        if middle <= low:
+            break
+        low, high = (middle, high) if pure_rho(middle) <= rho else (low, middle)
+    return low

@@ -14,17 +14,162 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from fractions import Fraction
 from itertools import zip_longest
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from dpgraph.privacy.accounting import Budget
-from dpgraph.privacy.recording_noise import NoiseCall, RecordingNoise
-from dpgraph.privacy.records import Event, PrivacyUnit, ReleaseError, SumZeroLaplace
+from dpgraph.privacy.checks import Integers, Reals
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, NoiseLaw, SumZeroLaplace
+from dpgraph.privacy.records import Event, PrivacyUnit
 from dpgraph.privacy.release import Mechanism, release
+
+Kind = Literal["add", "choose", "flip", "choose_composition", "choose_path", "bits"]
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseCall:
+    """One call of a noise source.
+
+    Attributes:
+        kind: The method of ``Noise``.
+        public: Everything that may not depend on the rows: the law or the scale, shapes, public weights.
+        inputs: The values or scores, which the rows decide; none for bits.
+        scale: The divisor of the inputs.
+        times: How many independent draws of them.
+    """
+
+    kind: Kind
+    public: tuple[Any, ...]
+    inputs: npt.NDArray[Any]
+    scale: Fraction
+    times: int = 1
+
+    def moved(self, differences: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The distance between the inputs of two data sets; divided by ``scale``, the epsilon of the call."""
+        match self.kind:
+            case "add":
+                return np.abs(differences).sum(axis=-1)
+            case "choose" | "flip":
+                return _range(differences)
+            case "choose_composition":
+                return self.times * _composition_range(differences)
+            case "choose_path":
+                return _range(differences).sum(axis=-1)
+            case "bits":
+                return np.zeros(differences.shape[:-1], np.int64)
+
+    def moved_squared(self, differences: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The same for rho: divided by 8 ``scale``^2 it is the rho of the call.
+
+        Noise in independent cells: squares add up, d^2 / (2 scale^2) each (Bun and Steinke 2016, Proposition 1.4;
+        Canonne, Kamath and Steinke 2020, Theorem 4). An r-DP draw is r^2 / 2-zCDP, the exponential mechanism r^2 /
+        8-zCDP (Cesar and Rogers 2021).
+        """
+        if self.kind == "add" and not isinstance(self.public[0], SumZeroLaplace):
+            return 4 * (differences.astype(object) ** 2).sum(axis=-1)
+        one = np.asarray(self.moved(differences)).astype(object) // self.times  # Python's integers do not overflow
+        return self.times * (4 if self.kind in ("add", "flip") else 1) * one**2
+
+    @property
+    def pure(self) -> bool:
+        """True if the call has a finite epsilon: Gaussian noise has none."""
+        return not (self.kind == "add" and isinstance(self.public[0], DiscreteGaussian))
+
+
+@dataclass(frozen=True, eq=False)
+class RecordingNoise:
+    """A noise source that records its calls and answers them without looking at the values.
+
+    Its answers are a function of ``script``, of the number of the call and of its public part; answers with sum-zero
+    noise have the total of the values. So a mechanism whose later calls depend on earlier answers makes the same calls
+    on all data sets. Releases made with it are marked not private; copies are the same record.
+
+    >>> from dpgraph.privacy.measurements import DiscreteLaplace
+    >>> noise = RecordingNoise()
+    >>> noise.add(np.array([3, 4]), DiscreteLaplace(2.0)).shape, noise.calls[0].inputs.tolist()
+    ((2,), [3, 4])
+    """
+
+    script: int = 0
+    private: ClassVar[bool] = False
+    calls: list[NoiseCall] = field(default_factory=list, init=False)
+
+    def _answers(self) -> np.random.Generator:
+        return np.random.default_rng((self.script, len(self.calls)))
+
+    def _record(self, kind: Kind, inputs: npt.ArrayLike, scale: float, *public: Any, times: int = 1) -> Any:
+        array = _exact(np.array(inputs))
+        self.calls.append(NoiseCall(kind, (*public, array.shape), array, Fraction(scale), times))
+        return self._answers()
+
+    def add(self, values: Integers, law: NoiseLaw) -> Integers:
+        """Integers within a scale of 0, whatever the values."""
+        if np.asarray(values).dtype.kind != "i":
+            raise TypeError(f"noise is added to integers; got {np.asarray(values).dtype}")
+        if not isinstance(law, DiscreteLaplace | SumZeroLaplace | DiscreteGaussian):
+            return law.add_to(values, self)
+        reach = math.ceil(law.scale)
+        answer = self._record("add", values, law.scale, law).integers(-reach, reach + 1, len(values))
+        if isinstance(law, SumZeroLaplace):
+            answer[-1] += values.sum() - answer.sum()
+        return answer
+
+    def choose(self, scores: npt.ArrayLike, scale: float) -> int:
+        """Any candidate."""
+        return int(self._record("choose", scores, scale, scale).integers(np.size(scores)))
+
+    def flip(self, scores: npt.ArrayLike, scale: float) -> int:
+        """Any candidate."""
+        return int(self._record("flip", scores, scale, scale).integers(np.size(scores)))
+
+    def choose_composition(self, scores: npt.NDArray[Any], scale: float, size: int) -> Integers:
+        """Any compositions."""
+        answers = self._record("choose_composition", scores, scale, scale, size, times=size)
+        shares = answers.dirichlet(np.ones(len(scores)), size)
+        return np.array([answers.multinomial(scores.shape[1] - 1, share) for share in shares])
+
+    def choose_path(self, scores: npt.NDArray[Any], scale: float, start: Reals, transition: Reals) -> Integers:
+        """Any path."""
+        answers = self._record("choose_path", scores, scale, scale, tuple(start), tuple(np.ravel(transition)))
+        return answers.integers(scores.shape[1], size=len(scores))
+
+    def bits(self, count: int) -> int:
+        """Any bits; how they are used is not recorded, only that the same bits give the same release."""
+        size = -(-count // 8)
+        answers = self._record("bits", np.zeros(0, np.int64), 1.0, count)
+        return int.from_bytes(answers.bytes(size), "little") >> (8 * size - count)
+
+    def __deepcopy__(self, memo: object) -> RecordingNoise:
+        return self
+
+
+def _exact(inputs: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Inputs whose differences are exact: integers far from the end of 64 bits, else Python's own, or fractions."""
+    if inputs.dtype.kind == "f":
+        return np.array([Fraction(value) for value in inputs.ravel().tolist()], object).reshape(inputs.shape)
+    near = inputs.dtype.kind == "i" and inputs.size and max(abs(int(inputs.max())), abs(int(inputs.min()))) >= 2**52
+    return inputs.astype(object) if near else inputs
+
+
+def _range(differences: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The largest less the least along the last axis; ``np.ptp`` would make 64 bits of Python's integers."""
+    return differences.max(axis=-1) - differences.min(axis=-1)
+
+
+def _composition_range(differences: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The range over compositions z of the sum of differences[..., part, z_part], part by part."""
+    highest, lowest = differences[..., 0, :], differences[..., 0, :]
+    sums = range(differences.shape[-1])
+    for part in np.moveaxis(differences, -2, 0)[1:]:
+        highest = np.stack([(highest[..., : k + 1] + part[..., k::-1]).max(axis=-1) for k in sums], axis=-1)
+        lowest = np.stack([(lowest[..., : k + 1] + part[..., k::-1]).min(axis=-1) for k in sums], axis=-1)
+    return highest[..., -1] - lowest[..., -1]
 
 
 @dataclass(frozen=True)

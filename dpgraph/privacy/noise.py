@@ -15,8 +15,10 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.arrays import Integers, Reals
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, NoiseLaw, ReleaseError, SumZeroLaplace, rounded
+from dpgraph.privacy.checks import Integers, Reals
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, NoiseLaw, SumZeroLaplace
+from dpgraph.privacy.records import rounded
 from dpgraph.privacy.selection import bounded_scores, draw_compositions, draw_path
 from dpgraph.waiting import counted
 

@@ -1,54 +1,370 @@
-"""Releases with their records; and several releases read as one.
+"""Records of what was released: the protected unit, a mechanism's event, its cost, a release, and several read as one.
 
-A release is a value with the event that released it, the unit it protects and the record of its rows. Joining neither
-is private nor spends: the releases were paid for one by one. Their joint cost is their composition, whoever is in their
-rows, so releases of different rows are priced as if one person were in all of them; where none is in two,
-``Budget.parallel`` prices them lower.
+Everything here is immutable, knows no network and no rows, and may be imported by every layer. Joining releases neither
+is private nor spends: they were paid for one by one. Their joint cost is their composition, whoever is in their rows,
+so releases of different rows are priced as if one person were in all of them; where none is in two, ``Budget.parallel``
+prices them lower.
+
+An event's claim is held to the cost of its noise: sums of fractions are compared with claims exactly, and each law
+gives its own cost (``measurements.NoiseLaw``). For a person who moves measurement m by d_m:
+
+* discrete Laplace of scale b: the log ratio is at most ||d_m||_1 / b, which adds up over measurements; where the
+  measurements move together by less (``Joint``), it is at most distance / (weight b) for the least weight b. It is
+  ||d_m||_2^2 / (2 b^2)-zCDP, as a coordinate moved by d is (d / b)-DP (Bun and Steinke 2016, Proposition 1.4).
+* Laplace noise that sums to zero: the same log ratio, and half its square in zCDP.
+* discrete Gaussian: ||d_m||_2^2 / (2 scale^2)-zCDP (Canonne, Kamath and Steinke 2020, Theorem 4).
+* a selection of epsilon: epsilon, and epsilon^2 / 8-zCDP for the exponential mechanism, else epsilon^2 / 2.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, is_dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from itertools import combinations
-from typing import Any, Generic, TypeVar
+from numbers import Rational
+from typing import Any, Generic, Literal, TypeVar
 
-from dpgraph.privacy.claims import movement_problem
-from dpgraph.privacy.display import as_html, escaped, short, summary
-from dpgraph.privacy.errors import (  # noqa: F401  # the words of records are imported from here
-    BudgetExceededError,
-    DPGraphError,
-    FileError,
-    InferenceError,
-    LedgerError,
-    PrivacyLeakWarning,
-    ReleaseError,
-)
-from dpgraph.privacy.events import (  # noqa: F401
-    Event,
-    Neighbours,
-    Number,
-    PrivacyCost,
-    PrivacyUnit,
-    decimal,
-    exact,
-    exact_delta,
-    rounded,
-)
-from dpgraph.privacy.measurements import (  # noqa: F401
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Joint,
-    Measurement,
-    Movement,
-    NoiseLaw,
-    Selection,
-    SelectionLaw,
-    SumZeroLaplace,
-)
-from dpgraph.privacy.rows import RowsRecord, relation, together
+from dpgraph.privacy.checks import check_whole
+from dpgraph.privacy.display import as_html, counted, escaped, short, summary
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import Joint, Measurement, Movement, Selection
+from dpgraph.privacy.scope import RowsRecord, relation, together
+
+#: Sums of many fractions are compared on this grid first, where no common denominator is needed.
+FINE = 1 << 256
+
+#: How far, in nats of delta, floating point may miss in the conversion of rho.
+SLACK = 1e-9
+
+
+def exceeds(parts: Sequence[Fraction], limit: Fraction) -> bool:
+    """True if the sum of fractions is above a limit, exactly."""
+    below = sum(part.numerator * FINE // part.denominator for part in parts)
+    if below * limit.denominator > limit.numerator * FINE:
+        return True
+    if (below + len(parts)) * limit.denominator <= limit.numerator * FINE:
+        return False
+    return sum(parts, Fraction(0)) > limit
+
+
+def total_up(parts: Sequence[Fraction]) -> Fraction:
+    """The sum of fractions: exact for a few different ones, else rounded up by less than one part in 2^240."""
+    if len(parts) <= 16:
+        return sum(parts, Fraction(0))
+    above = sum(-(-part.numerator * FINE // part.denominator) for part in parts)
+    return Fraction(above, FINE)
+
+
+def pure_parts(measurements: Iterable[Measurement], least: int = 0) -> list[Fraction]:
+    """The epsilons of measurements that have one, each moved by ``least`` or more; equal ones are added up."""
+    alike = Counter((max(least, m.movement.l1), m.law) for m in measurements)
+    return [times * cost for (moved, law), times in alike.items() if (cost := law.epsilon(moved)) is not None]
+
+
+def concentrated_parts(measurements: Iterable[Measurement], least: int = 0) -> list[Fraction]:
+    """The rhos of measurements, each moved by ``least`` (0 or 1) or more; equal ones are added up."""
+    alike = Counter((m.movement if m.movement.l1 else Movement(least, least), m.law) for m in measurements)
+    costs = Counter[Fraction]()
+    for (moved, law), times in alike.items():
+        costs[law.rho(moved)] += times
+    return [times * cost for cost, times in costs.items()]
+
+
+def joint_parts(event: Event) -> list[Fraction]:
+    """The epsilon of each kind of measurement, as if it moved by the whole joint distance; [] without one."""
+    if event.joint is None:
+        return []
+    alike = {(weight, m.law) for weight, m in zip(event.joint.weights, event.measurements, strict=True)}
+    costs = (law.epsilon(Fraction(event.joint.distance, weight)) for weight, law in alike)
+    return [cost for cost in costs if cost is not None]
+
+
+def is_pure(event: Event) -> bool:
+    """True if the noise of each measurement that moves has an epsilon: Gaussian noise has none."""
+    return all(m.law.epsilon(m.movement.l1) is not None for m in event.measurements)
+
+
+def epsilon_sums(event: Event) -> list[list[Fraction]]:
+    """Lists of terms, each of which adds up to a valid epsilon of the event; none where there is Gaussian noise."""
+    if not is_pure(event):
+        return []
+    chosen = [selection.epsilon * Fraction(selection.draws) for selection in event.selections]
+    alone = pure_parts(event.measurements)
+    together = joint_parts(event)
+    return [alone + chosen] + ([[max(together), *chosen]] if together else [])
+
+
+def claim_problem(event: Event) -> str | None:
+    """Why an event's claim is below what its noise costs; None if it is not, or nothing was recorded."""
+    if event.joint is not None and len(event.joint.weights) != len(event.measurements):
+        return "has joint weights for other measurements than its own"
+    if not event.measurements and not event.selections:
+        return None
+    ways = epsilon_sums(event)
+    pure = any(not exceeds(parts, event.epsilon) for parts in ways)
+    parts = concentrated_parts(event.measurements)
+    parts += [one.draws * Fraction(one.epsilon) ** 2 / (8 if one.law == "softmax" else 2) for one in event.selections]
+    if event.rho is not None and exceeds(parts, event.rho) and not (pure and 2 * event.rho >= event.epsilon**2):
+        return f"claims rho {float(event.rho):.9g}, but its noise costs rho {float(total_up(parts)):.9g}"
+    if pure:
+        return None
+    if event.delta == 0:
+        if not ways:
+            return "claims delta 0, but Gaussian noise is never purely private"
+        least = min(total_up(parts) for parts in ways)
+        return f"claims epsilon {float(event.epsilon):.9g}, but its noise costs epsilon {float(least):.9g}"
+    return conversion_problem(event, total_up(parts) if event.rho is None else event.rho)
+
+
+def conversion_problem(event: Event, rho: Fraction) -> str | None:
+    """Why an event's epsilon and delta are less than a rho costs; None if they are not."""
+    if event.delta == 0:
+        return "claims delta 0 and a rho alone, which is never purely private"
+    if _log_delta(float(rho), float(event.epsilon)) > _log(event.delta) + SLACK * (1 - _log(event.delta)):
+        return (
+            f"claims epsilon {float(event.epsilon):.9g} at delta {float(event.delta):.3g}, less than its noise costs "
+            f"at rho {float(rho):.9g}"
+        )
+    return None
+
+
+def movement_problem(event: Event, rows_per_person: int) -> str | None:
+    """Why an event's movements are impossible for persons with so many rows; None if they are possible.
+
+    All of a person's rows may be alike, so everything moves as many times as far as by one row, and a coordinate that
+    moves at all may move by as many.
+    """
+    for m in event.measurements:
+        moved = m.movement
+        if moved.l1 % rows_per_person or moved.l2_squared % rows_per_person**2:
+            return f"{', '.join(m.table)} is said to move by {moved}, no multiple of {rows_per_person} rows"
+        if moved.moved_cells and rows_per_person > 1:
+            return f"{', '.join(m.table)} is said to move by one in each cell, not by {rows_per_person} rows"
+    return None
+
+
+def _log_delta(rho: float, epsilon: float) -> float:
+    """The log of the least delta at which rho-zCDP is (epsilon, delta)-DP, by Canonne, Kamath and Steinke 2020.
+
+    min over a > 1 of (a - 1)(a rho - epsilon) - ln(a - 1) + a ln(1 - 1 / a) (Corollary 13), by bisection of its
+    derivative. OpenDP, which mechanisms convert with, never gives less.
+    """
+    low, high = 1 + 2.0**-40, 2 + (epsilon + 1) / (2 * rho)
+    for _ in range(200):
+        middle = (low + high) / 2
+        slope = (2 * middle - 1) * rho - epsilon + math.log1p(-1 / middle)
+        low, high = (middle, high) if slope < 0 else (low, middle)
+    return (high - 1) * (high * rho - epsilon) - math.log(high - 1) + high * math.log1p(-1 / high)
+
+
+def _log(delta: Fraction) -> float:
+    return math.log(delta.numerator) - math.log(delta.denominator)
+
+
+Neighbours = Literal["replace", "add-remove"]
+#: The labels of charges that are made before their parts, which a record then lists (proofs.md P115, P72).
+PAID_IN_PARTS, CROSS_VALIDATION = "learn_network", "cross-validation"
+Number = int | float | str | Fraction | Decimal
+#: The most bits of a number's numerator and of its denominator, and the longest text that is read as a number: it holds
+#: every float, and every number of so many bits.
+MOST_BITS, MOST_TEXT = 4096, 2500
+_SUM = re.compile(r"[0-9]{1,4000}(/[1-9][0-9]{0,3999})?", re.ASCII)
+
+
+def exact(value: Number, name: str = "epsilon", *, zero: bool = False) -> Fraction:
+    """Reads a privacy parameter as an exact fraction; a float means the decimal it prints as.
+
+    Args:
+        value: An int, a float, a decimal string such as ``"0.1"`` or ``"1/3"``, a Fraction or a Decimal.
+        name: The name of the parameter in messages.
+        zero: True allows zero (delta); else the value must be positive (epsilon).
+
+    Raises:
+        ReleaseError: If the value is a bool, not a number, infinite, negative, zero where that is refused, or too long.
+
+    >>> exact(0.1) * 3 == exact("0.3")
+    True
+    """
+    bound = "a finite number, at least 0" if zero else "a finite number above 0"
+    try:
+        if isinstance(value, bool):
+            raise ValueError
+        if isinstance(value, Rational):
+            number = Fraction(int(value.numerator), int(value.denominator))
+        else:
+            text = str(value).strip()
+            if len(text) > MOST_TEXT or ("/" not in text and not 0 <= float(text) < math.inf):
+                raise ValueError
+            vanishes = "/" not in text and float(text) == 0
+            if vanishes and text.lower().partition("e")[0].strip("+0."):
+                raise ValueError  # so small that its exact value would take longer than it is worth
+            number = Fraction(0) if vanishes else Fraction(text)  # of "0e999999999" it would compute the power
+        size = float(number)
+        if max(number.numerator.bit_length(), number.denominator.bit_length()) > MOST_BITS:
+            raise ValueError
+    except (ValueError, ZeroDivisionError, OverflowError, TypeError):
+        raise ReleaseError(f"{name} must be {bound}; got {short(value)}") from None
+    if number < 0 or (size == 0 and not (zero and number == 0)):
+        raise ReleaseError(f"{name} must be {bound}; got {short(value)}")
+    return number
+
+
+def exact_sum(text: str) -> Fraction:
+    """Reads a sum of exact numbers, at least 0, as ``str`` writes it: without an exponent, so in linear time."""
+    if not isinstance(text, str) or not _SUM.fullmatch(text):
+        raise ReleaseError(f"a sum must be digits, or digits/digits; got {short(text)}")
+    return Fraction(text)
+
+
+def exact_delta(value: Number) -> Fraction:
+    """Reads a delta as an exact fraction, at least 0 and below 1."""
+    delta = exact(value, "delta", zero=True)
+    if delta >= 1:
+        raise ReleaseError(f"delta must be below 1; got {short(value)}")
+    return delta
+
+
+def rounded(value: Fraction | float, *, up: bool) -> Fraction:
+    """A number rounded up or down to twelve decimal digits, as an exact fraction."""
+    context = Context(prec=12, rounding=ROUND_CEILING if up else ROUND_FLOOR)
+    number = Fraction(value)
+    return Fraction(context.divide(Decimal(number.numerator), Decimal(number.denominator)))
+
+
+@dataclass(frozen=True)
+class PrivacyUnit:
+    """The unit of privacy: the neighbour relation and how many rows one person may have.
+
+    Under ``"replace"`` one person's rows may change to any others, and the number of rows n is public. Under
+    ``"add-remove"`` one person's rows may appear or vanish, and n is private.
+
+    >>> PrivacyUnit("add-remove").n_is_public
+    False
+    """
+
+    neighbours: Neighbours = "replace"
+    rows_per_person: int = 1
+
+    def __post_init__(self) -> None:
+        if self.neighbours not in ("replace", "add-remove"):
+            raise ReleaseError(f'neighbours must be "replace" or "add-remove"; got {self.neighbours!r}')
+        check_whole("rows_per_person", self.rows_per_person)
+
+    @property
+    def n_is_public(self) -> bool:
+        """True if the exact number of rows may be shown."""
+        return self.neighbours == "replace"
+
+    def within_groups(self) -> PrivacyUnit:
+        """The unit inside one of several disjoint groups of rows: a row may appear or vanish there, so n is private."""
+        return PrivacyUnit("add-remove", self.rows_per_person)
+
+    def __str__(self) -> str:
+        person = "one row" if self.rows_per_person == 1 else f"up to {self.rows_per_person} rows"
+        return f"{self.neighbours} {person} of one person"
+
+
+@dataclass(frozen=True)
+class Event:
+    """The actions of a mechanism, done or planned: enough for an accountant to price it, now or again later.
+
+    ``epsilon`` and ``delta`` are the mechanism's own claim, exact; ``measurements`` are the noise laws behind it,
+    ``selections`` the choices. ``rho`` is a second claim where the mechanism can make one: that it is rho-zCDP, which
+    composes more tightly. ``mechanism`` is a label: no price depends on it. The event of several releases that are read
+    as one has nothing but its ``parts``, and claims their sums. With a ``rho`` one charge paid for parts that may have
+    been chosen one after another: the charge is the claim and the price, and is held to their rhos wherever it is
+    charged, priced, read or written (``composition.check_paid_together``).
+
+    Raises:
+        ReleaseError: If a claim is below what the measurements and selections cost (``claims.claim_problem``), is not
+            the sum of the parts' claims, or beside parts is less than its rho costs.
+
+    >>> from dpgraph.privacy.measurements import DiscreteLaplace, Movement
+    >>> one = Measurement(("sum",), 1, DiscreteLaplace(4.0), Movement(2, 4))
+    >>> Event("mine", Fraction(1, 4), measurements=(one,))
+    Traceback (most recent call last):
+    ...
+    dpgraph.privacy.errors.ReleaseError: mine claims epsilon 0.25, but its noise costs epsilon 0.5
+    """
+
+    mechanism: str
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    measurements: tuple[Measurement, ...] = ()
+    rho: Fraction | None = None
+    selections: tuple[Selection, ...] = ()
+    joint: Joint | None = None
+    parts: tuple[Event, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.parts and (unfit := _parts_problem(self)) is not None:
+            raise ReleaseError(f"{self.mechanism} {unfit}")
+        if (why := claim_problem(self)) is not None:
+            raise ReleaseError(f"{self.mechanism} {why}")
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The single events behind it, in order; itself where it has no parts."""
+        return tuple(single for part in self.parts for single in part.events) or (self,)
+
+    @property
+    def priced(self) -> tuple[Event, ...]:
+        """The events that accountants price one by one: the parts, or itself where one charge paid for all."""
+        return self.parts if self.parts and self.rho is None else (self,)
+
+    def __repr__(self) -> str:
+        counts = (
+            counted(len(self.measurements), "measurement") if self.measurements else None,
+            counted(len(self.selections), "selection") if self.selections else None,
+            counted(len(self.parts), "part") if self.parts else None,
+        )
+        return summary("Event", self.mechanism, PrivacyCost(self.epsilon, self.delta), *counts)
+
+
+def _parts_problem(event: Event) -> str | None:
+    """Why an event cannot have these parts; None if it can."""
+    known = all(isinstance(part, Event) and len(part.priced) == 1 for part in event.parts)
+    if len(event.parts) < 2 or not known or (event.rho is not None and any(part.parts for part in event.parts)):
+        return "has parts that are not several single events"
+    if event.measurements or event.selections or event.joint is not None:
+        return "has parts, and measurements or selections beside them"
+    if event.rho is not None and event.delta:
+        return conversion_problem(event, event.rho)
+    sums = (sum(part.epsilon for part in event.parts), sum(part.delta for part in event.parts))
+    if sums != (event.epsilon, event.delta):
+        return "claims something else than its parts together"
+    return None if event.rho is None or 2 * event.rho >= event.epsilon**2 else "claims a rho below that of its epsilon"
+
+
+@dataclass(frozen=True)
+class PrivacyCost:
+    """A privacy cost: exact epsilon and delta.
+
+    >>> print(PrivacyCost(Fraction(1, 10)))
+    epsilon 0.1 (pure)
+    """
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+
+    def __add__(self, other: PrivacyCost) -> PrivacyCost:
+        return PrivacyCost(self.epsilon + other.epsilon, self.delta + other.delta)
+
+    def __str__(self) -> str:
+        tail = "(pure)" if self.delta == 0 else f"and delta {float(self.delta):g}"
+        return f"epsilon {decimal(self.epsilon)} {tail}"
+
+
+def decimal(value: Fraction) -> str:
+    """Prints a fraction as its exact decimal where that is short, else as p/q."""
+    text = f"{float(value):.12g}"
+    return text if not math.isfinite(value) or Fraction(text) == value else str(value)
+
 
 T = TypeVar("T")
 U = TypeVar("U")

@@ -11,11 +11,11 @@ import numpy as np
 from dpgraph import memory
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import Made, Receipt
-from dpgraph.privacy.descriptions import description_of
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import description_of
 from dpgraph.privacy.noise import Noise, SecureNoise
-from dpgraph.privacy.records import Event, PrivacyUnit, Release, ReleaseError
-from dpgraph.privacy.rows import Fixed, RowsRecord
-from dpgraph.privacy.scope import RowCap, RowGroup
+from dpgraph.privacy.records import Event, PrivacyUnit, Release
+from dpgraph.privacy.scope import Fixed, RowCap, RowGroup, RowsRecord
 from dpgraph.waiting import waiting
 
 #: Bytes that a release takes for each number it measures, by whether noise sums to zero, and for each table, as

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.arrays import Integers, Reals
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, NoiseLaw, SumZeroLaplace
+from dpgraph.privacy.checks import Integers, Reals
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, NoiseLaw, SumZeroLaplace
 from dpgraph.privacy.selection import bounded_scores, draw_compositions, draw_path
 
 

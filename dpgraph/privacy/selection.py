@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.arrays import Integers, Reals
-from dpgraph.privacy.records import ReleaseError
+from dpgraph.privacy.checks import Integers, Reals
+from dpgraph.privacy.errors import ReleaseError
 
 #: Integers up to this are exact as floats; a score this far below the best is raised to it.
 DEEPEST = 2**53

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.arrays import Integers, Words
+from dpgraph.privacy.checks import Integers, Words
 
 #: Columns of a table's line: how many variables, where its cells start; then for each variable the row of its first
 #: bitmap, its levels and its stride in the cell's number.

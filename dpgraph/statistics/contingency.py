@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.privacy.arrays import Integers, Unsigned
+from dpgraph.privacy.checks import Integers, Unsigned
 from dpgraph.waiting import result_of
 
 Column = Unsigned

@@ -15,9 +15,10 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.arrays import Integers
-from dpgraph.privacy.descriptions import Name
-from dpgraph.privacy.records import PrivacyUnit, ReleaseError
+from dpgraph.privacy.checks import Integers
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import Name
+from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.privacy.scope import RowCap, RowGroup, joined
 from dpgraph.statistics.rows.batches import Batch, Columns
 from dpgraph.statistics.rows.cells import cells_of, real_number

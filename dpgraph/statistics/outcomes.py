@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.arrays import Integers, Reals
+from dpgraph.privacy.checks import Integers, Reals
 from dpgraph.privacy.scope import RowGroup
 from dpgraph.statistics.moments import Moments
 from dpgraph.structure.domain import DomainError

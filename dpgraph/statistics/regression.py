@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.arrays import Integers
+from dpgraph.privacy.checks import Integers
 from dpgraph.privacy.scope import RowCap, RowGroup
 from dpgraph.statistics.moments import Moments
 from dpgraph.statistics.rows.arrow import Held

@@ -21,8 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpgraph import memory
-from dpgraph.privacy.arrays import Integers
-from dpgraph.privacy.checks import check_whole
+from dpgraph.privacy.checks import Integers, check_whole
 from dpgraph.privacy.scope import RowGroup
 from dpgraph.statistics.rows.arrow import UNREADABLE, batches, foreign_engine
 from dpgraph.statistics.rows.batches import Batch, Declared, batch_length

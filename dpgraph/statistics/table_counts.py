@@ -7,8 +7,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from dpgraph.privacy.arrays import Integers
-from dpgraph.privacy.records import PrivacyUnit, ReleaseError
+from dpgraph.privacy.checks import Integers
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.privacy.scope import RowCap, joined
 from dpgraph.statistics.contingency import add_tables
 from dpgraph.statistics.rows.codes import Codes, encode

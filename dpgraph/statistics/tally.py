@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dpgraph.privacy.arrays import Integers
+from dpgraph.privacy.checks import Integers
 from dpgraph.privacy.scope import RowCap, RowGroup
 from dpgraph.statistics.rows.arrow import batches
 from dpgraph.statistics.rows.batches import Batch, Columns, Declared, batch_length

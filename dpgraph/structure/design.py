@@ -18,11 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.lazy import provided
-from dpgraph.privacy.arrays import Integers, Reals
-from dpgraph.privacy.checks import check_boolean, is_whole
-from dpgraph.privacy.descriptions import Block, Name
+from dpgraph.privacy.checks import Integers, Reals, check_boolean, is_whole
 from dpgraph.privacy.display import MOST_ROWS, as_html, counted, escaped, short
-from dpgraph.privacy.records import Movement, NoiseLaw, PrivacyUnit, ReleaseError
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import Block, Movement, Name, NoiseLaw
+from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.structure.domain import MOST_SHOWN, Bins, Categories, NetworkError, undeclared_actions
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.movement import largest_replacement, largest_squared_replacement

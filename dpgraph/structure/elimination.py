@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpgraph.privacy.arrays import Integers
+from dpgraph.privacy.checks import Integers
 from dpgraph.structure.network import Family, Network
 
 Factor = tuple[Family, Integers]

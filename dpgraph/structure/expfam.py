@@ -13,9 +13,8 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from dpgraph.privacy.arrays import Reals
-from dpgraph.privacy.checks import check_whole, is_number, is_whole
-from dpgraph.privacy.records import InferenceError
+from dpgraph.privacy.checks import Reals, check_whole, is_number, is_whole
+from dpgraph.privacy.errors import InferenceError
 from dpgraph.structure.domain import DomainError, Level
 
 #: The most categories or trials, and the most whole numbers between bounds.

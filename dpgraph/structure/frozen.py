@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.arrays import Integers
+from dpgraph.privacy.checks import Integers
 from dpgraph.privacy.errors import ReleaseError
 
 K = TypeVar("K")

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from dpgraph.privacy.records import Release, ReleaseError, checked_values, combined
-from dpgraph.privacy.rows import relation
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.records import Release, checked_values, combined
+from dpgraph.privacy.scope import relation
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.network import Family, Holding, Network
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
@@ -148,7 +149,7 @@ def pooled(releases: Sequence[Any], *, network: Network | None = None) -> Any:
             data sets with different public n are not the same rows.
         NetworkError: If domains differ, or a part has no table for some family of the network.
 
-    >>> from dpgraph.privacy.records import DiscreteLaplace
+    >>> from dpgraph.privacy.measurements import DiscreteLaplace
     >>> coin = Network.of({"coin": ["heads", "tails"]}, {})
     >>> law = {("coin",): DiscreteLaplace(1.0)}
     >>> may, june = NoisyCounts(coin, {("coin",): [7, 3]}, law, 10), NoisyCounts(coin, {("coin",): [11, 9]}, law, 20)

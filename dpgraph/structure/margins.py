@@ -10,7 +10,8 @@ from math import prod
 from typing import Literal, NoReturn, get_args
 
 from dpgraph.privacy.checks import is_whole
-from dpgraph.privacy.records import PrivacyUnit, ReleaseError
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.structure.domain import Domain, Level, NetworkError, Variable
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network

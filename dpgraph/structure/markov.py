@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dpgraph.privacy.arrays import Integers, Reals
+from dpgraph.privacy.checks import Integers, Reals
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.network import Network

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpgraph.privacy.arrays import Reals
+from dpgraph.privacy.checks import Reals
 from dpgraph.structure.network import Family, Holding, Network
 
 #: A smaller gain counts as none.

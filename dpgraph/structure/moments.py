@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.arrays import Integers, Reals
-from dpgraph.privacy.descriptions import Block, Name
+from dpgraph.privacy.checks import Integers, Reals
 from dpgraph.privacy.display import counted, rows_in_words, summary
-from dpgraph.privacy.records import Movement, NoiseLaw, PrivacyUnit, ReleaseError
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import Block, Movement, Name, NoiseLaw
+from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.expfam import MOST_POINTS, Binomial, ExponentialFamily, Multinomial

@@ -9,8 +9,8 @@ from functools import cached_property
 from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any
 
-from dpgraph.privacy.descriptions import Block, partition_movement
 from dpgraph.privacy.display import MOST_ROWS, as_html, short
+from dpgraph.privacy.measurements import Block, partition_movement
 from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.structure.domain import Domain, Level, NetworkError, Variable, first_twice
 from dpgraph.structure.frozen import FrozenMap

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.lazy import provided
-from dpgraph.privacy.arrays import Reals
+from dpgraph.privacy.checks import Reals
 from dpgraph.structure.conversion import is_query
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import Domain, DomainError

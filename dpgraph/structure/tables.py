@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.lazy import provided
-from dpgraph.privacy.arrays import Integers, Reals
-from dpgraph.privacy.descriptions import noisy_value
+from dpgraph.privacy.checks import Integers, Reals
 from dpgraph.privacy.display import MOST_ROWS, as_html, counted, rows_in_words, summary
-from dpgraph.privacy.records import NoiseLaw, PrivacyUnit, Provenance, ReleaseError, released_value
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import NoiseLaw, noisy_value
+from dpgraph.privacy.records import PrivacyUnit, Provenance, released_value
 from dpgraph.structure.basis import (
     block_shape,
     cell_variance,

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import dpgraph as dg
-from dpgraph.privacy.recording_noise import RecordingNoise
+from dpgraph.privacy.exact_loss import RecordingNoise
 from tests.contract.continuous import recorded_densities
 from tests.contract.enumeration import UNITS, Largest, Pairs, Rows, largest_loss
 

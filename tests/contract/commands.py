@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import dpgraph as dg
 from dpgraph.cli import main
-from dpgraph.privacy.recording_noise import RecordingNoise
+from dpgraph.privacy.exact_loss import RecordingNoise
 from tests.contract import models
 from tests.contract.case import Case
 from tests.contract.enumeration import ADD, ADD_3, REPLACE, UNITS, Rows

@@ -18,7 +18,7 @@ import numpy as np
 
 from dpgraph.mechanisms.selection import posterior_sample
 from dpgraph.papers import regression_sample
-from dpgraph.privacy.recording_noise import NoiseCall, RecordingNoise
+from dpgraph.privacy.exact_loss import NoiseCall, RecordingNoise
 
 #: Directions in the plane; a range over them is at most 1e-6 of itself too small.
 TURNS = 4096

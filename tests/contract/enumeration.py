@@ -19,11 +19,9 @@ import dpgraph as dg
 from dpgraph.estimators.private_fits import ClosedDoor
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import Made, Receipt
-from dpgraph.privacy.events import CROSS_VALIDATION, PAID_IN_PARTS
-from dpgraph.privacy.exact_loss import check_same_call, same_value
+from dpgraph.privacy.exact_loss import NoiseCall, RecordingNoise, check_same_call, same_value
 from dpgraph.privacy.noise import epsilon_of_rho
-from dpgraph.privacy.recording_noise import NoiseCall, RecordingNoise
-from dpgraph.privacy.records import Event
+from dpgraph.privacy.records import CROSS_VALIDATION, PAID_IN_PARTS, Event
 from tests.selection import neighbours
 
 Rows = tuple[int, ...]

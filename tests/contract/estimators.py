@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 import dpgraph as dg
 from dpgraph.inference.posterior import posterior
-from dpgraph.privacy.recording_noise import RecordingNoise
+from dpgraph.privacy.exact_loss import RecordingNoise
 from dpgraph.structure.outcomes import ClassifierScore
 from tests.contract import learning, models
 from tests.contract.case import Case

@@ -11,8 +11,8 @@ from typing import Any
 import dpgraph as dg
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.composition import rho_of
+from dpgraph.privacy.exact_loss import RecordingNoise
 from dpgraph.privacy.noise import epsilon_of_rho
-from dpgraph.privacy.recording_noise import RecordingNoise
 from dpgraph.privacy.records import Event
 from tests.contract.case import Case
 from tests.contract.enumeration import Largest, Pairs, Rows, pairs_of

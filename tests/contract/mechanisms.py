@@ -8,7 +8,7 @@ from typing import Any
 
 import dpgraph as dg
 from dpgraph.mechanisms.selection.parents_choice import OneWays, ParentsChoice
-from dpgraph.privacy.recording_noise import RecordingNoise
+from dpgraph.privacy.exact_loss import RecordingNoise
 from tests.contract.case import Case
 from tests.contract.data import (
     APART,

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpgraph.privacy.records import DiscreteLaplace, SumZeroLaplace
+from dpgraph.privacy.measurements import DiscreteLaplace, SumZeroLaplace
 
 
 class Script:

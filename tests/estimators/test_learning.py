@@ -13,7 +13,7 @@ from dpgraph.estimators.graphs import design
 from dpgraph.estimators.graphs.design import designed
 from dpgraph.estimators.learning import planned_events
 from dpgraph.inference.graphs.constraints import constraints_within
-from dpgraph.privacy.recording_noise import RecordingNoise
+from dpgraph.privacy.exact_loss import RecordingNoise
 from dpgraph.testing import SeededNoise
 from tests.small_tables import chain
 

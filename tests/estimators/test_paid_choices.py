@@ -17,10 +17,10 @@ from dpgraph.estimators.learning import learning_task
 from dpgraph.files.documents import document
 from dpgraph.inference.graphs.reading import read_families
 from dpgraph.privacy.composition import rho_of
-from dpgraph.privacy.events import PAID_IN_PARTS
+from dpgraph.privacy.measurements import DiscreteLaplace
 from dpgraph.privacy.noise import epsilon_of_rho
-from dpgraph.privacy.plain_events import event_of
-from dpgraph.privacy.records import DiscreteLaplace, Event, combined_event, rounded
+from dpgraph.privacy.records import PAID_IN_PARTS, Event, combined_event, rounded
+from dpgraph.privacy.structural import event_of
 from tests.files.edits import edited
 
 ADD, REPLACE = dg.PrivacyUnit("add-remove"), dg.PrivacyUnit("replace")

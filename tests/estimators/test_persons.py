@@ -12,8 +12,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 import dpgraph as dg
-from dpgraph.privacy.exact_loss import loss_of_calls
-from dpgraph.privacy.recording_noise import RecordingNoise
+from dpgraph.privacy.exact_loss import RecordingNoise, loss_of_calls
 from dpgraph.structure.design import RESOLUTION
 from tests import streams
 from tests.small_tables import LABELLED, labelled

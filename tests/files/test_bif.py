@@ -136,7 +136,10 @@ REFUSED = {
     "more levels than said": (A.replace("[ 2 ]", "[ 3 ]") + PA, "line 1: 2 levels are listed where '3' are declared"),
     "a count in other digits": (A.replace("[ 2 ]", "[ \uff12 ]") + PA, "2 levels are listed where"),
     "no type": ("variable a { }" + PA, "line 1: a block of this form .* variable NAME"),
-    "two types": (A.replace("; }", "; type discrete [ 1 ] { x }; }") + PA, "line 1: a block of this form .* variable NAME"),
+    "two types": (
+        A.replace("; }", "; type discrete [ 1 ] { x }; }") + PA,
+        "line 1: a block of this form .* variable NAME",
+    ),
     "another type": (A.replace("discrete", "continuous") + PA, "line 1: a block of this form .* type discrete"),
     "no semicolon": (A.replace(";", "") + PA, "line 1: a block of this form .* }; }"),
     "an open comment": (A + "/* /*" + PA, "line 2: a comment has no end"),

@@ -16,7 +16,7 @@ import dpgraph as dg
 from dpgraph.files.documents import document, probabilities_of, value_of
 from dpgraph.files.networks import parse_json
 from dpgraph.inference.network.plug_in import DirichletPosterior
-from dpgraph.privacy.records import SumZeroLaplace
+from dpgraph.privacy.measurements import SumZeroLaplace
 from tests.files.edits import edited
 from tests.small_tables import LABELLED, labelled
 from tests.strategies import networks, networks_with_frames, probabilities, words

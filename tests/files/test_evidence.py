@@ -15,7 +15,7 @@ import dpgraph as dg
 from dpgraph.files.digest import digest
 from dpgraph.files.documents import document
 from dpgraph.files.releases import reach
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace
 from tests.files.edits import edited
 
 SAVED = {path.stem: path for path in sorted((Path(__file__).parent / "saved").glob("*.json"))}

@@ -9,8 +9,7 @@ import pytest
 import dpgraph as dg
 from dpgraph.files.documents import document
 from dpgraph.files.networks import parse_json
-from dpgraph.privacy.errors import FileError
-from dpgraph.privacy.records import ReleaseError
+from dpgraph.privacy.errors import FileError, ReleaseError
 from tests.files.edits import edited
 
 NETWORK = dg.Network.of({"a": ["x", "y"], "b": [0, 1, 2], "c": [0, 1]}, {"b": ["a"], "c": ["b"]})

@@ -9,7 +9,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.inference.draws import Draws, ParameterDraws, random_indices, warn_if_not_mixed
-from dpgraph.privacy.records import DiscreteLaplace
+from dpgraph.privacy.measurements import DiscreteLaplace
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.moments import MomentDescription, NoisyMoments
 

@@ -83,7 +83,7 @@ def test_no_sweep_begins_once_an_interruption_is_heard(monkeypatch):
     from dpgraph.inference import chains
     from dpgraph.inference.markov import sampler
     from dpgraph.inference.markov.evidence import cells_evidence
-    from dpgraph.privacy.records import DiscreteLaplace
+    from dpgraph.privacy.measurements import DiscreteLaplace
 
     main, stops, seen = threading.get_ident(), [], []
 
@@ -108,7 +108,7 @@ def test_no_sweep_begins_once_an_interruption_is_heard(monkeypatch):
 def test_every_sweep_is_told_of_once():
     from dpgraph.inference.markov.evidence import cells_evidence
     from dpgraph.inference.markov.sampler import draw_markov
-    from dpgraph.privacy.records import DiscreteLaplace
+    from dpgraph.privacy.measurements import DiscreteLaplace
 
     rng, seen = np.random.default_rng(0), []
     given = cells_evidence(rng.integers(-3, 4, (5, 4, 2)), (slice(0, 2),), [(DiscreteLaplace(1.0), 40)] * 2)
@@ -189,7 +189,7 @@ def swept(monkeypatch, flag, weigh):
     from dpgraph.inference.markov import loops
     from dpgraph.inference.markov.evidence import cells_evidence
     from dpgraph.inference.markov.latent import latent_cells
-    from dpgraph.privacy.records import DiscreteLaplace
+    from dpgraph.privacy.measurements import DiscreteLaplace
 
     real, rng = loops.weights_of_few, np.random.default_rng(2)
     given = cells_evidence(

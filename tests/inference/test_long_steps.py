@@ -14,7 +14,7 @@ from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.dirichlet_multinomial import counts_sampler
 from dpgraph.inference.interruption import side_by_side
 from dpgraph.privacy import noise as noise_module
-from dpgraph.privacy.records import DiscreteLaplace
+from dpgraph.privacy.measurements import DiscreteLaplace
 
 pytestmark = pytest.mark.usefixtures("uncollected")
 

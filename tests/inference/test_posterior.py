@@ -14,7 +14,7 @@ from dpgraph.inference.network import posterior as networks
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import evidence, rows_estimate
 from dpgraph.inference.posterior import posterior_given
-from dpgraph.privacy.records import DiscreteLaplace
+from dpgraph.privacy.measurements import DiscreteLaplace
 
 NETWORK = dg.Network.of({"a": ["x", "y"], "b": [0, 1, 2], "c": [0, 1]}, {"b": ["a"], "c": ["b"]})
 LAPLACE, FOURIER = dg.LaplaceMechanism(1), dg.FourierMechanism(1)

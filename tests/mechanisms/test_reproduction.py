@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 import dpgraph as dg
 from dpgraph.mechanisms.additive.blocks import GRID, whose_blocks
 from dpgraph.mechanisms.reproduction import check_reproduced
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import DiscreteLaplace
 from dpgraph.privacy.noise import MIN_SCALE
-from dpgraph.privacy.records import DiscreteLaplace, Provenance, ReleaseError
+from dpgraph.privacy.records import Provenance
 from dpgraph.structure.basis import contrast_blocks, fixed_point
 from dpgraph.structure.moments import MomentDescription
 from tests.mechanisms.additive.test_sensitivity import small_networks

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 import dpgraph as dg
-from dpgraph.privacy.records import DiscreteLaplace
+from dpgraph.privacy.measurements import DiscreteLaplace
 from dpgraph.structure.frozen import FrozenMap
 
 DOMAIN = dg.Domain.of({"region": ["N"], "month": [1, 2, 3], "kind": ["a", "b"]})

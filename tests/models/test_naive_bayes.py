@@ -10,7 +10,7 @@ from sklearn.naive_bayes import CategoricalNB
 
 import dpgraph as dg
 from dpgraph.inference.network.plug_in import DirichletPosterior
-from dpgraph.privacy.records import DiscreteLaplace, SumZeroLaplace
+from dpgraph.privacy.measurements import DiscreteLaplace, SumZeroLaplace
 from dpgraph.structure.frozen import FrozenMap
 from tests.small_tables import LABELLED, labelled
 from tests.strategies import joint, probabilities

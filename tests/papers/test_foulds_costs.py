@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from dpgraph.papers import foulds as gibbs
-from dpgraph.privacy.records import PrivacyCost, ReleaseError
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.records import PrivacyCost
 
 pytestmark = pytest.mark.proof
 

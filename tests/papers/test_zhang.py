@@ -19,7 +19,7 @@ from dpgraph.papers.zhang import (
     lipschitz_failure_bound,
     stochastic_lipschitz_bound,
 )
-from dpgraph.privacy.records import DiscreteLaplace
+from dpgraph.privacy.measurements import DiscreteLaplace
 from tests.selection import compositions
 from tests.tiers import examples
 

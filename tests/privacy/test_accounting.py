@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from dpgraph.privacy.accounting import Budget, cost
-from dpgraph.privacy.filters import Filter
-from dpgraph.privacy.records import BudgetExceededError, Event, PrivacyUnit, ReleaseError, exact
+from dpgraph.privacy.composition import Filter
+from dpgraph.privacy.errors import BudgetExceededError, ReleaseError
+from dpgraph.privacy.records import Event, PrivacyUnit, exact
 from dpgraph.structure.domain import Domain
 from tests.privacy.test_records import NOT_EPSILONS
 

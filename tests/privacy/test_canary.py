@@ -17,7 +17,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import dpgraph as dg
 from dpgraph.cli import main
-from dpgraph.privacy.recording_noise import RecordingNoise
+from dpgraph.privacy.exact_loss import RecordingNoise
 from tests.names import public_names
 from tests.privacy import hostile
 from tests.privacy.hostile import CANARY, Heard, N, repeated

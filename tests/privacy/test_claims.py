@@ -9,22 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpgraph as dg
-from dpgraph.privacy.claims import _log_delta, exceeds, total_up
-from dpgraph.privacy.noise import epsilon_of_rho
-from dpgraph.privacy.records import (
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import (
     DiscreteGaussian,
     DiscreteLaplace,
-    Event,
     Joint,
     Measurement,
     Movement,
-    PrivacyUnit,
-    Provenance,
-    Release,
-    ReleaseError,
     Selection,
     SumZeroLaplace,
 )
+from dpgraph.privacy.noise import epsilon_of_rho
+from dpgraph.privacy.records import Event, PrivacyUnit, Provenance, Release, _log_delta, exceeds, total_up
 from tests.tiers import examples
 
 TABLE = Movement(2, 2, moved_cells=2, fixed_total=True)

@@ -15,18 +15,9 @@ import dpgraph as dg
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.composition import parallel_cost, parallel_share, shifts, sum_zero_loss
-from dpgraph.privacy.records import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Event,
-    Measurement,
-    Movement,
-    PrivacyCost,
-    PrivacyUnit,
-    Release,
-    ReleaseError,
-    exact,
-)
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, Measurement, Movement
+from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, Release, exact
 from tests.tiers import examples
 
 REPLACE, ADD = PrivacyUnit("replace"), PrivacyUnit("add-remove")

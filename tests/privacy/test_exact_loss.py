@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 import dpgraph as dg
 from dpgraph.audit import privacy_loss
-from dpgraph.privacy.exact_loss import loss_of_calls, same_value
-from dpgraph.privacy.recording_noise import RecordingNoise
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, Event, ReleaseError, SumZeroLaplace
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.exact_loss import RecordingNoise, loss_of_calls, same_value
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
+from dpgraph.privacy.records import Event
 from tests.selection import compositions, counted, permute_and_flip, softmax
 
 COIN = dg.Network.of({"side": [0, 1]}, {})

@@ -19,28 +19,21 @@ from dpgraph.privacy import accounting, composition
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.composition import (
     MOST_CELLS,
+    Filter,
+    Plan,
+    Spent,
     laplace_rho,
     parallel_steps,
     pure_rho,
     rho_of,
+    rho_within,
     shift_rho,
     sum_zero_rho,
 )
-from dpgraph.privacy.filters import Filter, Plan, Spent, rho_within
+from dpgraph.privacy.errors import BudgetExceededError, ReleaseError
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, Measurement, Movement, SumZeroLaplace
 from dpgraph.privacy.noise import epsilon_of_rho
-from dpgraph.privacy.records import (
-    BudgetExceededError,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Event,
-    Measurement,
-    Movement,
-    PrivacyCost,
-    PrivacyUnit,
-    ReleaseError,
-    SumZeroLaplace,
-    exact,
-)
+from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, exact
 from tests.tiers import examples
 
 NEEDS_PLD = "the numerical accountant, dp-accounting, is an optional extra"

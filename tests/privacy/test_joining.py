@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 
 import dpgraph as dg
-from dpgraph.privacy.records import DiscreteLaplace, Event, Measurement, Movement, Release, ReleaseError, combined_label
-from dpgraph.privacy.rows import Fixed, RowsRecord, relation
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import DiscreteLaplace, Measurement, Movement
+from dpgraph.privacy.records import Event, Release, combined_label
+from dpgraph.privacy.scope import Fixed, RowsRecord, relation
 
 DOMAIN = dg.Domain.of({"region": ["north", "south"], "sex": ["F", "M"], "age": dg.Bins([0, 50, 100])})
 NETWORK = dg.Network.of(DOMAIN, {"age": ["sex"]})

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
 
 INDEPENDENT = [DiscreteLaplace(1.7), DiscreteGaussian(1.7), DiscreteGaussian(5.0)]
 Z = np.arange(-400, 401, dtype=np.float64)

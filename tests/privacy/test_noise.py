@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 
 from dpgraph.privacy import noise as noise_module
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
 from dpgraph.privacy.noise import (
     MAX_SCALE,
     SecureNoise,
@@ -36,7 +38,6 @@ from dpgraph.privacy.noise import (
     exp_bounds,
     rho_of_epsilon,
 )
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, ReleaseError, SumZeroLaplace
 from dpgraph.privacy.seeded_noise import SeededNoise
 from tests.conclusions import law_test
 

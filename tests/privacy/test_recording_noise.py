@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import dpgraph as dg
-from dpgraph.privacy.exact_loss import loss_of_calls
-from dpgraph.privacy.recording_noise import RecordingNoise
-from dpgraph.privacy.records import DiscreteLaplace, SumZeroLaplace
+from dpgraph.privacy.exact_loss import RecordingNoise, loss_of_calls
+from dpgraph.privacy.measurements import DiscreteLaplace, SumZeroLaplace
 from tests.selection import counted
 
 

@@ -11,20 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import comb
 
-from dpgraph.privacy.events import exact_sum
-from dpgraph.privacy.records import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Event,
-    PrivacyCost,
-    PrivacyUnit,
-    Release,
-    ReleaseError,
-    SumZeroLaplace,
-    decimal,
-    exact,
-    rounded,
-)
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
+from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, Release, decimal, exact, exact_sum, rounded
 
 NOT_EPSILONS = [
     0,

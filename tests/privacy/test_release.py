@@ -217,11 +217,11 @@ def test_noise_is_drawn_through_its_one_home():
     takes, makes = {"np.random.Generator"}, {"np.random.Generator", "np.random.default_rng"}
     homes = {
         "privacy/seeded_noise.py": makes,
-        "privacy/recording_noise.py": makes,
+        "privacy/exact_loss.py": makes,
         "mechanisms/additive/fourier.py": makes,
         "privacy/noise.py": {"secrets.randbits", "secrets.randbelow", "secrets.token_bytes"},
         "privacy/accounts.py": {"secrets.token_hex"},
-        "privacy/ledger/opening.py": {"secrets.token_hex"},
+        "privacy/ledger/account.py": {"secrets.token_hex"},
         "files/atomic_write.py": {"secrets.token_hex"},
         "statistics/rows/persons.py": {"secrets.token_bytes", "secrets.token_hex"},
         "estimators/fitting.py": {"np.random.Generator", "np.random.RandomState"},

@@ -19,8 +19,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from sklearn.base import clone
 
 import dpgraph as dg
+from dpgraph.privacy.measurements import DiscreteGaussian
 from dpgraph.privacy.noise import epsilon_of_rho
-from dpgraph.privacy.records import DiscreteGaussian
 from tests.tiers import examples
 
 REGIONS, SEXES = ("north", "south"), ("F", "M")

@@ -13,8 +13,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.noise import SecureNoise, _selector, selection_scale
-from dpgraph.privacy.records import ReleaseError
 from dpgraph.privacy.seeded_noise import SeededNoise
 from dpgraph.privacy.selection import (
     DEEPEST,

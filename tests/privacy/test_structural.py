@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpgraph as dg
-from dpgraph.privacy.records import Movement, Selection
-from dpgraph.privacy.rows import Fixed, RowsRecord
+from dpgraph.privacy.measurements import Movement, Selection
+from dpgraph.privacy.scope import Fixed, RowsRecord
 from dpgraph.privacy.structural import plain_of, value_of
 from dpgraph.structure.outcomes import OutcomeDescription, Regression
 

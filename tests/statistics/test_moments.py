@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpgraph as dg
-from dpgraph.privacy.records import ReleaseError
+from dpgraph.privacy.errors import ReleaseError
 from dpgraph.statistics.moments import Moments, sufficient_statistics
 from dpgraph.structure.domain import DomainError
 from tests.tiers import examples

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dpgraph as dg
-from dpgraph.privacy.records import DiscreteLaplace, SumZeroLaplace
+from dpgraph.privacy.measurements import DiscreteLaplace, SumZeroLaplace
 from dpgraph.structure.basis import block_shape, coefficient_blocks
 from dpgraph.structure.tables import NoisyCoefficients
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import dpgraph as dg
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, ReleaseError
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace
 from dpgraph.structure.joint import JointCounts, PooledCounts, learning, pooled
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
 

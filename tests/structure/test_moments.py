@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpgraph as dg
-from dpgraph.privacy.records import DiscreteLaplace, InferenceError, PrivacyUnit, ReleaseError
+from dpgraph.privacy.errors import InferenceError, ReleaseError
+from dpgraph.privacy.measurements import DiscreteLaplace
+from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.structure import moments
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.expfam import check_prior

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpgraph as dg
-from dpgraph.privacy.records import DiscreteLaplace, SumZeroLaplace
+from dpgraph.privacy.measurements import DiscreteLaplace, SumZeroLaplace
 from dpgraph.structure.network import Holding
 from dpgraph.structure.tables import NoisyCoefficients, Tables, conditional_frame, margin
 from tests.strategies import networks, probabilities

@@ -26,21 +26,21 @@ from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.parents_choice import OneWays, ParentsChoice
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import Made
-from dpgraph.privacy.events import PAID_IN_PARTS
-from dpgraph.privacy.filters import LESS, Accounting, Filter, rho_within
+from dpgraph.privacy.composition import LESS, Accounting, Filter, rho_within
+from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.noise import epsilon_of_rho
 from dpgraph.privacy.records import (
+    PAID_IN_PARTS,
     Event,
     PrivacyCost,
     PrivacyUnit,
     Release,
-    ReleaseError,
     combined_event,
     joint_release,
     rounded,
 )
 from dpgraph.privacy.release import BYTES_PER_NUMBER, BYTES_PER_TABLE, check_memory, checked_source, release
-from dpgraph.privacy.rows import RowsRecord
+from dpgraph.privacy.scope import RowsRecord
 from dpgraph.statistics.counts import count
 from dpgraph.statistics.table_counts import TableCounts, any_tables
 from dpgraph.structure.margins import AnyTables

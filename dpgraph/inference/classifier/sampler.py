@@ -48,7 +48,7 @@ def draw_by_counts(
     a feature are as likely. ``compiled=False`` runs the same loops as plain Python for tests: the same draws, slowly.
 
     >>> from dpgraph.inference.network.evidence import evidence
-    >>> from dpgraph.privacy.records import DiscreteLaplace
+    >>> from dpgraph.privacy.measurements import DiscreteLaplace
     >>> from dpgraph.structure.network import Network
     >>> from dpgraph.structure.tables import NoisyCounts
     >>> network = Network.of({"spam": [0, 1], "word": [0, 1]}, {"word": ["spam"]})

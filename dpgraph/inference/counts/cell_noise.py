@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, NoiseLaw
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, NoiseLaw
 from dpgraph.structure.tables import Reals
 
 #: Above this scale the law is tabulated at every step of scale / FINE, and interpolated.

@@ -18,7 +18,8 @@ from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.integer_sums import SumTree, tilt_to, tilted_law
 from dpgraph.inference.counts.many_cells import NEAR, SEEN, ManyCells, many_cells
 from dpgraph.inference.interruption import interruptible
-from dpgraph.privacy.records import InferenceError, NoiseLaw
+from dpgraph.privacy.errors import InferenceError
+from dpgraph.privacy.measurements import NoiseLaw
 from dpgraph.structure.tables import Integers, Reals
 
 #: The numbers of all windows together from which on counts are drawn by blocks.

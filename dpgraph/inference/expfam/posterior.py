@@ -22,7 +22,7 @@ from dpgraph.inference.expfam.quadrature import quadrature_draws
 from dpgraph.inference.methods import Automatic, Exact, Gibbs, PlugIn, Quadrature, chosen_method, method_name
 from dpgraph.inference.progress import progress_bar
 from dpgraph.inference.simplex import dirichlet_draws
-from dpgraph.privacy.records import InferenceError
+from dpgraph.privacy.errors import InferenceError
 from dpgraph.structure.expfam import BetaPrior, Binomial, DirichletPrior, Multinomial, Natural, Prior, check_prior
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.moments import MomentDescription, NoisyMoments

@@ -28,7 +28,8 @@ from dpgraph.inference.network.layout import kernel_layout, tables_from_flat
 from dpgraph.inference.network.posterior import read_prior, seconds_of_records
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.progress import progress_bar
-from dpgraph.privacy.records import InferenceError, released_value
+from dpgraph.privacy.errors import InferenceError
+from dpgraph.privacy.records import released_value
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Integers, Reals

@@ -19,8 +19,8 @@ from dpgraph.inference.graphs.joint import Joint, can_weigh, is_small, log_evide
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.graphs.pair_estimates import Pairs, declared_domain, read_pairs
 from dpgraph.inference.graphs.reading import grow, smoothed
-from dpgraph.privacy.errors import PriorWarning
-from dpgraph.privacy.records import InferenceError, joint_release, released_value
+from dpgraph.privacy.errors import InferenceError, PriorWarning
+from dpgraph.privacy.records import joint_release, released_value
 from dpgraph.structure.domain import Domain
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
@@ -62,7 +62,7 @@ def choose_network(
     Warns:
         PriorWarning: If nothing stands out of the noise, so that the graph has no edge that was not required.
 
-    >>> from dpgraph.privacy.records import DiscreteLaplace
+    >>> from dpgraph.privacy.measurements import DiscreteLaplace
     >>> from dpgraph.structure.tables import NoisyCounts
     >>> from dpgraph.structure.margins import all_pairs
     >>> pair = all_pairs({"rain": ["no", "yes"], "wet": ["no", "yes"]})

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from dpgraph.inference.graphs.pair_estimates import Pairs, beyond_noise, dependent
-from dpgraph.privacy.arrays import Reals
+from dpgraph.privacy.checks import Reals
 from dpgraph.structure.basis import block_slices, residual_matrix, residual_transform
 from dpgraph.structure.network import Family
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.privacy.arrays import Integers, Reals
+from dpgraph.privacy.checks import Integers, Reals
 
 #: Fewer variables than these say too little of what is common; of so many there is at most a factor for two.
 FEWEST = 5

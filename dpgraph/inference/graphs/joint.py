@@ -21,7 +21,7 @@ from dpgraph.inference.graphs.constraints import Limits
 from dpgraph.inference.graphs.entropy import LARGEST
 from dpgraph.inference.graphs.pair_estimates import Pairs
 from dpgraph.inference.graphs.reading import conditional
-from dpgraph.privacy.arrays import Integers, Reals
+from dpgraph.privacy.checks import Integers, Reals
 from dpgraph.structure.basis import residual_matrix
 from dpgraph.structure.domain import Domain
 from dpgraph.structure.frozen import FrozenMap

@@ -18,7 +18,8 @@ from dpgraph.inference.methods import Records
 from dpgraph.inference.network.posterior import holds_families, posterior_beyond_tables
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.posterior import posterior
-from dpgraph.privacy.records import InferenceError, Provenance, joined, released_value
+from dpgraph.privacy.errors import InferenceError
+from dpgraph.privacy.records import Provenance, joined, released_value
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities, Reals
 from dpgraph.waiting import counted, waiting

@@ -20,8 +20,9 @@ from dpgraph.inference.network.consistency import residual_estimates
 from dpgraph.inference.network.evidence import single_releases
 from dpgraph.inference.network.joint_releases import joint_estimates
 from dpgraph.inference.simplex import onto_simplex
-from dpgraph.privacy.arrays import Reals
-from dpgraph.privacy.records import InferenceError, Provenance, Release
+from dpgraph.privacy.checks import Reals
+from dpgraph.privacy.errors import InferenceError
+from dpgraph.privacy.records import Provenance, Release
 from dpgraph.structure.basis import residual_matrix
 from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.joint import JointCounts, learning

@@ -17,7 +17,7 @@ import numpy as np
 from dpgraph.inference.graphs.constraints import Limits
 from dpgraph.inference.graphs.pair_estimates import FLOOR, Pairs, dependence, fitted, likeliest, positive_shares
 from dpgraph.inference.network.consistency import reconcile
-from dpgraph.privacy.arrays import Reals
+from dpgraph.privacy.checks import Reals
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.joint import learning
 from dpgraph.structure.network import Family, Holding, Network

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.records import DiscreteGaussian, InferenceError
+from dpgraph.privacy.errors import InferenceError
+from dpgraph.privacy.measurements import DiscreteGaussian
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Integers, NoisyCounts, Reals
 

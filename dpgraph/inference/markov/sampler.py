@@ -34,7 +34,7 @@ from dpgraph.inference.markov.latent import (
 )
 from dpgraph.inference.markov.loops import ALL_DIFFER, BLOCKS, FEW_ENTRIES, MOST_TABLES, MOVES
 from dpgraph.inference.progress import say_that_loops_are_compiled
-from dpgraph.privacy.records import InferenceError
+from dpgraph.privacy.errors import InferenceError
 from dpgraph.structure.markov import transition_counts
 from dpgraph.structure.tables import Integers, Reals
 

@@ -17,7 +17,7 @@ from dpgraph.inference.interruption import heed, interruptible
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, MeasuredTable
 from dpgraph.inference.network.held_draws import HeldDraws
-from dpgraph.privacy.records import InferenceError
+from dpgraph.privacy.errors import InferenceError
 from dpgraph.structure.network import Family
 from dpgraph.structure.tables import Integers, Reals, margin
 from dpgraph.waiting import counted

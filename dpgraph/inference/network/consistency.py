@@ -16,7 +16,9 @@ import numpy as np
 
 from dpgraph.inference.network.joint_releases import joint_estimates, measured_tables, pooled_estimates, read_released
 from dpgraph.inference.simplex import onto_simplexes
-from dpgraph.privacy.records import InferenceError, NoiseLaw, Release, released_value
+from dpgraph.privacy.errors import InferenceError
+from dpgraph.privacy.measurements import NoiseLaw
+from dpgraph.privacy.records import Release, released_value
 from dpgraph.structure.basis import (
     block_shape,
     cell_variance,

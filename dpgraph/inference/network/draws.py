@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpgraph.inference.draws import Draws
-from dpgraph.privacy.records import InferenceError, Provenance
+from dpgraph.privacy.errors import InferenceError
+from dpgraph.privacy.records import Provenance
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.network import Network

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.records import InferenceError, NoiseLaw
+from dpgraph.privacy.errors import InferenceError
+from dpgraph.privacy.measurements import NoiseLaw
 from dpgraph.structure.basis import contrast_matrix, fixed_point
 from dpgraph.structure.joint import JointCounts
 from dpgraph.structure.network import Family, Holding, Network

@@ -16,7 +16,7 @@ import numpy as np
 from dpgraph import memory
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.simplex import dirichlet_draws
-from dpgraph.privacy.records import InferenceError
+from dpgraph.privacy.errors import InferenceError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Reals

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.privacy.records import InferenceError, Provenance, joint_release, released_value
+from dpgraph.privacy.errors import InferenceError
+from dpgraph.privacy.records import Provenance, joint_release, released_value
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.joint import JointCounts, PooledCounts, Several, learning
 from dpgraph.structure.margins import Margins

@@ -18,7 +18,8 @@ from dpgraph.inference.arguments import check_above_zero, generator, tails
 from dpgraph.inference.network.consistency import family_variances, reconcile
 from dpgraph.inference.simplex import dirichlet_draws
 from dpgraph.privacy.display import as_html, summary
-from dpgraph.privacy.records import InferenceError, Provenance
+from dpgraph.privacy.errors import InferenceError
+from dpgraph.privacy.records import Provenance
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.joint import JointCounts, PooledCounts, Several

@@ -26,8 +26,7 @@ from dpgraph.inference.network.evidence import (
 )
 from dpgraph.inference.network.plug_in import check_prior, plug_in_posterior
 from dpgraph.inference.network.prior import HierarchicalPrior
-from dpgraph.privacy.errors import ApproximationWarning, PriorWarning
-from dpgraph.privacy.records import InferenceError
+from dpgraph.privacy.errors import ApproximationWarning, InferenceError, PriorWarning
 from dpgraph.structure.joint import PooledCounts, Several, learning
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Holding, Network

@@ -14,7 +14,7 @@ import numpy as np
 from dpgraph.inference.arguments import check_above_zero, check_whole_number
 from dpgraph.inference.network.evidence import concentration_tables
 from dpgraph.inference.simplex import dirichlet_draws
-from dpgraph.privacy.records import InferenceError
+from dpgraph.privacy.errors import InferenceError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities, Reals

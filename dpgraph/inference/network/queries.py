@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from dpgraph.inference.arguments import check_whole_number, generator
 from dpgraph.inference.network.joint_releases import check_graph
-from dpgraph.privacy.records import InferenceError, Release
+from dpgraph.privacy.errors import InferenceError
+from dpgraph.privacy.records import Release
 from dpgraph.structure.conversion import array_of
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.network import Network

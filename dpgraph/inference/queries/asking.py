@@ -22,8 +22,7 @@ from dpgraph.inference.queries.answer import Answer, weights_of_draws
 from dpgraph.inference.queries.contraction import MOST_CELLS, ancestors, conditional
 from dpgraph.inference.queries.question import Evidence, check_targets, event_words, evidence_words, read_evidence
 from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
-from dpgraph.privacy.errors import ConvergenceWarning
-from dpgraph.privacy.records import InferenceError
+from dpgraph.privacy.errors import ConvergenceWarning, InferenceError
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family

@@ -19,7 +19,7 @@ from dpgraph.inference.queries.contraction import MOST_CELLS, ancestors, conditi
 from dpgraph.inference.queries.question import Evidence, evidence_words
 from dpgraph.inference.queries.tables import DrawnTables
 from dpgraph.privacy.display import escaped
-from dpgraph.privacy.records import InferenceError
+from dpgraph.privacy.errors import InferenceError
 from dpgraph.structure.domain import Level
 from dpgraph.structure.elimination import smallest_elimination
 from dpgraph.structure.frozen import FrozenMap

@@ -25,7 +25,7 @@ from opt_einsum import paths
 from dpgraph import memory
 from dpgraph.inference.queries.question import Evidence
 from dpgraph.inference.queries.tables import DrawnTables
-from dpgraph.privacy.records import InferenceError
+from dpgraph.privacy.errors import InferenceError
 from dpgraph.structure.elimination import smallest_elimination
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Reals

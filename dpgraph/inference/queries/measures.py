@@ -13,7 +13,7 @@ from dpgraph.inference.queries.answer import Answer
 from dpgraph.inference.queries.asking import Method, joint_of, query
 from dpgraph.inference.queries.question import check_targets, evidence_words, read_evidence
 from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
-from dpgraph.privacy.records import InferenceError
+from dpgraph.privacy.errors import InferenceError
 from dpgraph.structure.domain import Bins, Domain, DomainError
 from dpgraph.structure.tables import Reals
 

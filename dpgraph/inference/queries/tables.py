@@ -12,7 +12,8 @@ import numpy as np
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.joint_releases import check_graph
 from dpgraph.inference.network.plug_in import DirichletPosterior
-from dpgraph.privacy.records import InferenceError, Release
+from dpgraph.privacy.errors import InferenceError
+from dpgraph.privacy.records import Release
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities, Reals, advice, own_methods
 

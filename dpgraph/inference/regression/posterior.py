@@ -28,7 +28,7 @@ from dpgraph.inference.regression.chain import (
 from dpgraph.inference.regression.density import WeightPrior, conjugate_update, matrix_vector, sums_layout
 from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.inference.regression.prior import RegressionPrior
-from dpgraph.privacy.records import InferenceError
+from dpgraph.privacy.errors import InferenceError
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.moments import NoisyMoments
@@ -73,7 +73,7 @@ def regression_posterior(
     Raises:
         InferenceError: If the prior or the method is refused, or the value is not of noisy moments.
 
-    >>> from dpgraph.privacy.records import DiscreteLaplace
+    >>> from dpgraph.privacy.measurements import DiscreteLaplace
     >>> design = LinearDesign({"x": (-1, 1)}, "y", (-1, 1))
     >>> sums = (np.array([0.0, 0.0, 300.0, 150.0, 100.0]) / np.array(design.steps)).astype(np.int64)
     >>> noisy = NoisyMoments(design, sums, DiscreteLaplace(5.0 / design.steps[0]), n=1000)

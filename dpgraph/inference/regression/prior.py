@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpgraph.inference.arguments import check_above_zero
-from dpgraph.privacy.records import InferenceError
+from dpgraph.privacy.errors import InferenceError
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.tables import Reals
 

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from dpgraph.privacy.arrays import Reals
+from dpgraph.privacy.checks import Reals
 from dpgraph.structure.basis import coefficient_blocks, error_weights, ordered, subsets
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.merging import measured_families, weights

@@ -20,18 +20,11 @@ from typing import Any
 import numpy as np
 
 from dpgraph.mechanisms.additive.moment_noise import with_noise
-from dpgraph.privacy.arrays import Integers
+from dpgraph.privacy.checks import Integers
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, Joint, Measurement, Movement, NoiseLaw
 from dpgraph.privacy.noise import MAX_SCALE, Noise, calibrated_gaussian_scale, calibrated_scale
-from dpgraph.privacy.records import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Joint,
-    Measurement,
-    Movement,
-    NoiseLaw,
-    PrivacyUnit,
-    ReleaseError,
-)
+from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.structure.basis import (
     MAX_BLOCKS,
     block_shape,

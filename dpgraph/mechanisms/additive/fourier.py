@@ -25,21 +25,12 @@ from dpgraph.mechanisms.additive.blocks import (
     whose_blocks,
 )
 from dpgraph.mechanisms.reproduction import check_laws, check_network, not_measured, register_mechanism
-from dpgraph.privacy.arrays import Reals
-from dpgraph.privacy.checks import check_choice, is_number
+from dpgraph.privacy.checks import Reals, check_choice, is_number
+from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.errors import UnprovedGuaranteeWarning as UnprovedGuaranteeWarning
+from dpgraph.privacy.measurements import DiscreteLaplace, Joint, Measurement, Movement
 from dpgraph.privacy.noise import Noise, calibrated_scale
-from dpgraph.privacy.records import (
-    DiscreteLaplace,
-    Event,
-    Joint,
-    Measurement,
-    Movement,
-    Number,
-    PrivacyUnit,
-    ReleaseError,
-    exact,
-)
+from dpgraph.privacy.records import Event, Number, PrivacyUnit, exact
 from dpgraph.structure.basis import coefficient_blocks, fixed_point, table_of
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import MOST_RECORDS, NoisyCoefficients

@@ -16,19 +16,10 @@ from dpgraph.mechanisms.additive.blocks import BlockPlan, block_measurements, ga
 from dpgraph.mechanisms.additive.moment_noise import gaussian_plan, noisy_blocks, weighted_mean
 from dpgraph.mechanisms.reproduction import check_laws, check_scales, not_measured, register_mechanism, remeasured
 from dpgraph.privacy.checks import check_choice
-from dpgraph.privacy.claims import concentrated_parts
-from dpgraph.privacy.descriptions import Description, Statistics, partition_movement
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import Description, DiscreteGaussian, Measurement, Statistics, partition_movement
 from dpgraph.privacy.noise import Noise, calibrated_gaussian_scale, epsilon_of_rho, rho_of_epsilon
-from dpgraph.privacy.records import (
-    DiscreteGaussian,
-    Event,
-    Measurement,
-    Number,
-    PrivacyUnit,
-    ReleaseError,
-    exact,
-    rounded,
-)
+from dpgraph.privacy.records import Event, Number, PrivacyUnit, concentrated_parts, exact, rounded
 from dpgraph.structure.moments import MomentDescription
 from dpgraph.structure.network import Family, Network
 

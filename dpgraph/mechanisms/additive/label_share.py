@@ -10,7 +10,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism, laplace_measurements
-from dpgraph.privacy.records import Number, PrivacyUnit, ReleaseError, exact
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.records import Number, PrivacyUnit, exact
 from dpgraph.structure.network import Network
 
 #: The expected excess log-loss, in nats, of predicting the label by its noisy frequencies, that is small enough.

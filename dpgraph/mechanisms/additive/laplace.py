@@ -17,21 +17,18 @@ from dpgraph.mechanisms.additive.allocation import Allocation, Tables, measured_
 from dpgraph.mechanisms.additive.moment_noise import laplace_plan, noisy_blocks, weighted_mean
 from dpgraph.mechanisms.reproduction import check_laws, check_scales, not_measured, register_mechanism, remeasured
 from dpgraph.privacy.checks import check_choice
-from dpgraph.privacy.claims import concentrated_parts, pure_parts, total_up
-from dpgraph.privacy.descriptions import Description, Statistics, partition_movement
-from dpgraph.privacy.noise import Noise, calibrated_scale
-from dpgraph.privacy.records import (
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import (
+    Description,
     DiscreteLaplace,
-    Event,
     Measurement,
     NoiseLaw,
-    Number,
-    PrivacyUnit,
-    ReleaseError,
+    Statistics,
     SumZeroLaplace,
-    exact,
-    rounded,
+    partition_movement,
 )
+from dpgraph.privacy.noise import Noise, calibrated_scale
+from dpgraph.privacy.records import Event, Number, PrivacyUnit, concentrated_parts, exact, pure_parts, rounded, total_up
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
 

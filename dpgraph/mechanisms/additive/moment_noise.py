@@ -17,20 +17,23 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from dpgraph.privacy.arrays import Integers
-from dpgraph.privacy.descriptions import Block, Description, Name, Statistics, is_readable, noisy_value
-from dpgraph.privacy.noise import MAX_SCALE_IN_STEPS, Noise, calibrated_gaussian_scale, calibrated_scale
-from dpgraph.privacy.records import (
+from dpgraph.privacy.checks import Integers
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import (
+    Block,
+    Description,
     DiscreteGaussian,
     DiscreteLaplace,
     Measurement,
+    Name,
     NoiseLaw,
-    Number,
-    PrivacyUnit,
-    ReleaseError,
+    Statistics,
     SumZeroLaplace,
-    exact,
+    is_readable,
+    noisy_value,
 )
+from dpgraph.privacy.noise import MAX_SCALE_IN_STEPS, Noise, calibrated_gaussian_scale, calibrated_scale
+from dpgraph.privacy.records import Number, PrivacyUnit, exact
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.waiting import counted
 

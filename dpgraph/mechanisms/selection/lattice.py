@@ -17,10 +17,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.arrays import Integers, Reals
-from dpgraph.privacy.checks import check_whole, is_number
+from dpgraph.privacy.checks import Integers, Reals, check_whole, is_number
+from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.noise import MAX_SCALE, Noise
-from dpgraph.privacy.records import PrivacyUnit, ReleaseError
+from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.structure.network import Network
 
 

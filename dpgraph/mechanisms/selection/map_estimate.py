@@ -25,8 +25,9 @@ from dpgraph.mechanisms.selection.lattice import (
     row_scores,
     score_range,
 )
+from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.noise import Noise, selection_scale
-from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, exact
+from dpgraph.privacy.records import Event, Number, PrivacyUnit, exact
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities

@@ -16,10 +16,11 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from dpgraph.mechanisms.reproduction import register_selection
-from dpgraph.privacy.arrays import Integers, Reals
-from dpgraph.privacy.checks import check_whole, is_number
+from dpgraph.privacy.checks import Integers, Reals, check_whole, is_number
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import Selection, SelectionLaw
 from dpgraph.privacy.noise import Noise, selection_scale
-from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, Selection, SelectionLaw, exact, rounded
+from dpgraph.privacy.records import Event, Number, PrivacyUnit, exact, rounded
 from dpgraph.statistics.table_counts import KEPT_CELLS, TableCounts
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap

@@ -27,10 +27,11 @@ from dpgraph.mechanisms.selection.lattice import (
     score_range,
 )
 from dpgraph.mechanisms.selection.truncated_dirichlet import draw_truncated_dirichlet
-from dpgraph.privacy.arrays import Reals
-from dpgraph.privacy.checks import check_boolean, check_whole
+from dpgraph.privacy.checks import Reals, check_boolean, check_whole
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import SelectionLaw
 from dpgraph.privacy.noise import Noise, selection_scale
-from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, SelectionLaw, exact
+from dpgraph.privacy.records import Event, Number, PrivacyUnit, exact
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities

@@ -16,8 +16,9 @@ import numpy as np
 
 from dpgraph.mechanisms.reproduction import check_network, register_selection, selection_event
 from dpgraph.mechanisms.selection.lattice import check_grid
+from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.noise import Noise, selection_scale
-from dpgraph.privacy.records import Event, Number, PrivacyUnit, ReleaseError, exact
+from dpgraph.privacy.records import Event, Number, PrivacyUnit, exact
 from dpgraph.structure.domain import Bins, Domain, NetworkError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.arrays import Reals
+from dpgraph.privacy.checks import Reals
 from dpgraph.privacy.noise import Noise
 
 #: Beyond this many nats below its peak a density is taken as 0; the mass left out is below 1e-24 of the whole.

@@ -16,12 +16,11 @@ from unicodedata import normalize
 
 import numpy as np
 
+from dpgraph.privacy.composition import Spent
 from dpgraph.privacy.display import summary
 from dpgraph.privacy.errors import LedgerError, ReleaseError
-from dpgraph.privacy.events import Event, PrivacyCost, PrivacyUnit, exact, exact_delta, exact_sum
-from dpgraph.privacy.filters import Spent
-from dpgraph.privacy.plain_events import event_of_text
-from dpgraph.privacy.structural import FORMS, Form, plain_of, refused, value_of
+from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, exact, exact_delta, exact_sum
+from dpgraph.privacy.structural import FORMS, Form, event_of_text, plain_of, refused, value_of
 
 Kind = Literal["open", "charge", "split", "allow"]
 KINDS = get_args(Kind)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from dpgraph.privacy.arrays import Integers
+from dpgraph.privacy.checks import Integers
 from dpgraph.statistics.engines.workers import (
     Answer,
     asked,

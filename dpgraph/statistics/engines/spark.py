@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pyarrow as pa
 
-from dpgraph.privacy.arrays import Integers
+from dpgraph.privacy.checks import Integers
 from dpgraph.statistics.engines.workers import (
     asked,
     check_workers,

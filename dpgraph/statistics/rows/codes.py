@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
-from dpgraph.privacy.arrays import Unsigned
+from dpgraph.privacy.checks import Unsigned
 from dpgraph.privacy.scope import Condition, RowCap, RowGroup
 from dpgraph.statistics.rows.arrow import read_columns
 from dpgraph.statistics.rows.batches import NULL_WORDS, Batch, is_string, value_type

@@ -11,7 +11,7 @@ from dpgraph.inference.classifier.layout import is_star, label_last, star_of, st
 from dpgraph.inference.classifier.loops import new_draws
 from dpgraph.inference.classifier.sampler import draw_by_counts
 from dpgraph.inference.network.evidence import evidence
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import NoisyCounts
 

@@ -9,7 +9,7 @@ from scipy import stats
 from dpgraph.inference.counts import block_proposals, dirichlet_multinomial
 from dpgraph.inference.counts.block_proposals import block_size, draw_by_blocks, ways
 from dpgraph.inference.counts.cell_noise import CellNoise
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
 
 LAWS = [DiscreteLaplace(6.0), SumZeroLaplace(5.0), DiscreteGaussian(5.0)]
 

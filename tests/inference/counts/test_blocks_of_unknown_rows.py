@@ -14,7 +14,7 @@ from dpgraph.inference.counts.block_proposals import (
     draw_by_blocks,
 )
 from dpgraph.inference.counts.cell_noise import CellNoise
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace
 from tests.inference.counts.test_block_proposals import p_value
 
 #: Numbers that windows hold, from 0: whole blocks of the sizes that the tests use.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpgraph.inference.counts.cell_noise import CellNoise
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace
 
 
 @pytest.mark.parametrize("copies", [1, 2, 3, 16])

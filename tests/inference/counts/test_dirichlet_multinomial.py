@@ -10,7 +10,8 @@ from scipy.special import gammaln
 from dpgraph.inference.counts import dirichlet_multinomial, integer_sums
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.dirichlet_multinomial import sample_counts
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, InferenceError, SumZeroLaplace
+from dpgraph.privacy.errors import InferenceError
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
 
 LAWS = [DiscreteLaplace(3.0), SumZeroLaplace(2.0), DiscreteGaussian(2.5)]
 

@@ -8,7 +8,7 @@ from dpgraph.inference.counts import dirichlet_multinomial, many_cells
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.dirichlet_multinomial import counts_sampler
 from dpgraph.inference.counts.many_cells import ManyCells
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace
 from tests.inference.counts.test_dirichlet_multinomial import chi_square, posterior
 
 LAWS = [DiscreteLaplace(3.0), DiscreteGaussian(2.5)]

@@ -8,7 +8,7 @@ from scipy.special import gammaln
 
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.table_chain import Statistics, draw_table
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace
 
 #: Whole tables are compared state by state: a share off by 6 standard errors of half as many independent draws.
 DRAWS, ERRORS = 30_000, 6.0

@@ -12,7 +12,8 @@ from scipy.special import gammaln
 import dpgraph as dg
 from dpgraph.inference.draws import ConvergenceWarning, ParameterDraws
 from dpgraph.inference.expfam import posterior as exponential_family
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, InferenceError, SumZeroLaplace
+from dpgraph.privacy.errors import InferenceError
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
 from dpgraph.structure.moments import MomentDescription, NoisyMoments
 
 E = dg.expfam

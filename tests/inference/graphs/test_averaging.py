@@ -15,7 +15,7 @@ from dpgraph.inference.graphs.averaging import Graphs, draw_averaged, possible_g
 from dpgraph.inference.graphs.constraints import constraints_within
 from dpgraph.inference.network.evidence import evidence_for
 from dpgraph.inference.network.prior import HierarchicalPrior
-from dpgraph.privacy.records import DiscreteLaplace
+from dpgraph.privacy.measurements import DiscreteLaplace
 
 THREE = dg.Domain.of({name: [0, 1] for name in "abc"})
 EMPTY = dg.Network.of(THREE, {})

@@ -16,7 +16,7 @@ from dpgraph.inference.graphs.constraints import constraints_within
 from dpgraph.inference.graphs.entropy import fitted_joint
 from dpgraph.inference.graphs.joint import Joint
 from dpgraph.inference.graphs.pair_estimates import Pairs, dependence, fitted, likeliest, read_pairs
-from dpgraph.privacy.records import DiscreteGaussian
+from dpgraph.privacy.measurements import DiscreteGaussian
 from dpgraph.structure.margins import Margins
 
 DOMAIN = dg.Domain.of({"a": [0, 1], "b": [0, 1, 2], "c": [0, 1], "d": [0, 1, 2]})

@@ -12,7 +12,7 @@ import dpgraph as dg
 from dpgraph.inference.graphs import entropy
 from dpgraph.inference.graphs.entropy import fitted_joint
 from dpgraph.inference.graphs.pair_estimates import CHOSEN, SCALES, read_pairs
-from dpgraph.privacy.records import DiscreteGaussian
+from dpgraph.privacy.measurements import DiscreteGaussian
 from dpgraph.structure.margins import Margins
 
 DOMAIN = dg.Domain.of({"a": [0, 1], "b": [0, 1, 2], "c": [0, 1]})

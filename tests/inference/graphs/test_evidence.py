@@ -11,7 +11,7 @@ import dpgraph as dg
 from dpgraph.inference.graphs.entropy import fitted_joint
 from dpgraph.inference.graphs.joint import Joint, can_weigh, log_evidence
 from dpgraph.inference.graphs.pair_estimates import read_pairs
-from dpgraph.privacy.records import DiscreteGaussian
+from dpgraph.privacy.measurements import DiscreteGaussian
 
 DOMAIN = dg.Domain.of({"a": [0, 1], "b": [0, 1]})
 APART, JOINED = dg.Network.of(DOMAIN, {}), dg.Network.of(DOMAIN, {"b": ["a"]})

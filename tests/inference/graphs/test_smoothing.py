@@ -9,7 +9,7 @@ import dpgraph as dg
 from dpgraph.inference.graphs import reading
 from dpgraph.inference.graphs.pair_estimates import read_pairs
 from dpgraph.inference.graphs.reading import smoothed
-from dpgraph.privacy.records import DiscreteGaussian
+from dpgraph.privacy.measurements import DiscreteGaussian
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.margins import Margins
 

@@ -5,7 +5,7 @@ import pytest
 
 from dpgraph.inference.markov.evidence import cells_evidence
 from dpgraph.inference.markov.sampler import MarkovPrior, draw_markov
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace
 
 FIELDS = (slice(0, 2), slice(2, 5))
 CHAINS, STEPS, SIZE = 2, 8, 2

@@ -11,7 +11,7 @@ from dpgraph.inference.markov.effects import Effects
 from dpgraph.inference.markov.evidence import cells_evidence
 from dpgraph.inference.markov.latent import latent_cells
 from dpgraph.inference.markov.sampler import MarkovPrior, draw_markov
-from dpgraph.privacy.records import DiscreteLaplace
+from dpgraph.privacy.measurements import DiscreteLaplace
 from tests.inference.markov.test_calibration import FIELDS, PRIOR, SIZE, simulated
 
 FIELD = (slice(0, 2),)

@@ -9,7 +9,7 @@ from scipy.special import gammaln
 from dpgraph.inference.markov import _kernels
 from dpgraph.inference.markov.evidence import cells_evidence
 from dpgraph.inference.markov.latent import latent_cells
-from dpgraph.privacy.records import DiscreteLaplace
+from dpgraph.privacy.measurements import DiscreteLaplace
 from dpgraph.structure.markov import transition_counts
 
 CHAINS, STEPS, SIZE = 2, 3, 2

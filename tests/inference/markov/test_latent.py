@@ -8,7 +8,7 @@ from dpgraph.inference.markov import _kernels, loops
 from dpgraph.inference.markov.evidence import cells_evidence
 from dpgraph.inference.markov.latent import latent_cells
 from dpgraph.inference.markov.sampler import MarkovPrior, draw_markov
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
 
 FIELDS = (slice(0, 2), slice(2, 4))
 RELEASED = np.array([[[5, -1, 3, 2], [1, 3, 1, 4]]])

@@ -15,7 +15,7 @@ from dpgraph.inference.network import held_draws
 from dpgraph.inference.network.by_normal import draw_by_normal
 from dpgraph.inference.network.consistency import residual_estimates
 from dpgraph.inference.network.evidence import concentration_tables
-from dpgraph.privacy.records import DiscreteLaplace, SumZeroLaplace
+from dpgraph.privacy.measurements import DiscreteLaplace, SumZeroLaplace
 from dpgraph.structure.basis import cell_variance
 from dpgraph.structure.tables import NoisyCounts
 from tests.mechanisms.additive.test_sensitivity import fixed_point_contrasts

@@ -21,7 +21,7 @@ from dpgraph.inference.network.evidence import (
 )
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.queries import sample_codes
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
 from dpgraph.statistics.rows.codes import Codes
 from dpgraph.structure.frozen import FrozenMap
 

@@ -14,7 +14,7 @@ from dpgraph.inference.network import by_tables
 from dpgraph.inference.network.by_tables import draw_by_tables
 from dpgraph.inference.network.evidence import concentration_tables, evidence
 from dpgraph.inference.simplex import dirichlet_draws
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
 from dpgraph.structure.tables import NoisyCounts
 
 FORK = dg.Network.of({"a": [0, 1], "b": [0, 1, 2], "c": [0, 1]}, {"b": ["a"], "c": ["a"]})

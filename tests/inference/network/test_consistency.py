@@ -13,7 +13,7 @@ import dpgraph as dg
 from dpgraph.inference.network import consistency
 from dpgraph.inference.network.consistency import consistent_variance, reconcile
 from dpgraph.mechanisms.additive.fourier import FourierMechanism
-from dpgraph.privacy.records import DiscreteLaplace, SumZeroLaplace
+from dpgraph.privacy.measurements import DiscreteLaplace, SumZeroLaplace
 from dpgraph.structure.basis import block_slices, contrast_blocks, residual_transform, subsets
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, margin
 from tests.tiers import examples

@@ -17,7 +17,7 @@ from dpgraph.inference.network.evidence import (
     evidence,
     rows_estimate,
 )
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.tables import NoisyCounts
 from tests.mechanisms.additive.test_sensitivity import fixed_point_contrasts

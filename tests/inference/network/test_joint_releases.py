@@ -12,8 +12,8 @@ from dpgraph.inference.network.by_records import draw_by_records
 from dpgraph.inference.network.by_tables import draw_by_tables
 from dpgraph.inference.network.consistency import family_variances, reconcile, residual_estimates
 from dpgraph.inference.network.evidence import concentration_tables, evidence
-from dpgraph.privacy.errors import InferenceError
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, ReleaseError, SumZeroLaplace
+from dpgraph.privacy.errors import InferenceError, ReleaseError
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
 from dpgraph.structure.basis import residual_transform
 from dpgraph.structure.joint import JointCounts
 from dpgraph.structure.tables import NoisyCounts

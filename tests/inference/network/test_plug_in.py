@@ -8,7 +8,7 @@ from scipy import integrate, stats
 
 import dpgraph as dg
 from dpgraph.inference.network.plug_in import DirichletPosterior
-from dpgraph.privacy.records import DiscreteLaplace
+from dpgraph.privacy.measurements import DiscreteLaplace
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
 

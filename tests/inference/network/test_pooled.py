@@ -10,7 +10,7 @@ from dpgraph.inference.network.by_records import draw_by_records
 from dpgraph.inference.network.consistency import reconcile, residual_estimates
 from dpgraph.inference.network.evidence import contingency_table, evidence
 from dpgraph.privacy.errors import InferenceError
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
 from dpgraph.structure.joint import JointCounts, PooledCounts
 from dpgraph.structure.tables import NoisyCounts
 from tests.inference.network.test_by_records import HIERARCHY, assert_agree, multisets, over_the_prior, uneven

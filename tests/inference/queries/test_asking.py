@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import dpgraph as dg
 from dpgraph.inference.queries import contraction
-from dpgraph.privacy.records import DiscreteLaplace
+from dpgraph.privacy.measurements import DiscreteLaplace
 from tests.files.test_pgmpy import NETWORK, learned
 from tests.strategies import joint, networks, probabilities
 from tests.tiers import examples

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from dpgraph.inference.regression.chain import as_model, sampled, settled_chains, starting_points
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace
 from dpgraph.structure.design import RESOLUTION
 from dpgraph.structure.moments import NoisyMoments
 

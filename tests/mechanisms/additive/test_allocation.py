@@ -13,7 +13,7 @@ import dpgraph as dg
 from dpgraph.inference.network.consistency import consistent_variance
 from dpgraph.mechanisms.additive.allocation import closed_form_shares, measured_tables, residual_design
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace
 from dpgraph.structure.merging import weights
 from tests.mechanisms.additive.test_sensitivity import small_networks
 from tests.tiers import examples

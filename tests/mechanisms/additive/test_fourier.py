@@ -15,7 +15,7 @@ import dpgraph as dg
 from dpgraph.files.documents import document
 from dpgraph.mechanisms.additive.blocks import parity_sensitivity
 from dpgraph.mechanisms.additive.fourier import FourierMechanism, UnprovedGuaranteeWarning, theorem_3_bound
-from dpgraph.privacy.records import DiscreteLaplace
+from dpgraph.privacy.measurements import DiscreteLaplace
 from dpgraph.structure.basis import coefficient_blocks
 from dpgraph.structure.tables import margin
 from tests.conclusions import law_test

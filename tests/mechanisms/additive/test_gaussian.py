@@ -13,8 +13,8 @@ import dpgraph as dg
 from dpgraph.files.documents import document, value_of
 from dpgraph.inference.network.consistency import consistent_variance
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
+from dpgraph.privacy.measurements import DiscreteGaussian
 from dpgraph.privacy.noise import epsilon_of_rho
-from dpgraph.privacy.records import DiscreteGaussian
 from tests.conclusions import law_test
 from tests.everything import everything
 from tests.mechanisms.additive.test_laplace import APART, TINY, UNITS, exact_tables, neighbours

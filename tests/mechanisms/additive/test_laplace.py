@@ -10,7 +10,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.mechanisms.additive.allocation import closed_form_shares, measured_tables
-from dpgraph.privacy.records import DiscreteLaplace, SumZeroLaplace
+from dpgraph.privacy.measurements import DiscreteLaplace, SumZeroLaplace
 from dpgraph.structure.merging import weights
 from tests.conclusions import law_test
 

@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 
 import dpgraph as dg
-from dpgraph.privacy.records import DiscreteLaplace, ReleaseError, SumZeroLaplace
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import DiscreteLaplace, SumZeroLaplace
 from tests.conclusions import law_test
 from tests.everything import everything
 

@@ -10,7 +10,8 @@ from scipy import stats
 
 import dpgraph as dg
 from dpgraph.privacy.composition import shifts
-from dpgraph.privacy.records import DiscreteGaussian, DiscreteLaplace, ReleaseError
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace
 from dpgraph.statistics import regression
 from dpgraph.structure import design as module
 from dpgraph.structure.design import RESOLUTION

@@ -19,7 +19,7 @@ from dpgraph.mechanisms.additive.blocks import (
     joint_sensitivity,
     parity_sensitivity,
 )
-from dpgraph.privacy.descriptions import partition_movement
+from dpgraph.privacy.measurements import partition_movement
 from dpgraph.structure.basis import coefficient_blocks, contrast_matrix, fixed_point
 from dpgraph.structure.elimination import elimination_order
 from dpgraph.structure.frozen import FrozenMap

@@ -63,7 +63,7 @@ MUTANTS = (
     ),
     Mutant(
         "a rho of selections in 64 bits",
-        "privacy/recording_noise.py",
+        "privacy/exact_loss.py",
         "np.asarray(self.moved(differences)).astype(object)",
         "np.asarray(self.moved(differences), object)",
         ("tests/privacy/test_recording_noise.py::test_the_rho_of_large_scores_does_not_overflow",),

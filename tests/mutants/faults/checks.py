@@ -21,7 +21,7 @@ MUTANTS = (
     ),
     Mutant(
         "a delta of 1 accepted",
-        "privacy/events.py",
+        "privacy/records.py",
         "if delta >= 1:",
         "if delta > 1:",
         (f"{CHECKS}::test_a_delta_is_below_one",),

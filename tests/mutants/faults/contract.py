@@ -187,14 +187,14 @@ SELECTIONS = (
 ROWS = (
     Mutant(
         "one row of a person in tables where n is private",
-        "privacy/descriptions.py",
+        "privacy/measurements.py",
         "    rows = unit.rows_per_person\n",
         "    rows = unit.rows_per_person if unit.n_is_public else 1\n",
         _mechanism(LAPLACE, ADD_3),
     ),
     Mutant(
         "one row of a person in squared tables where n is private",
-        "privacy/descriptions.py",
+        "privacy/measurements.py",
         "moved * rows**2",
         "moved * rows ** (2 if unit.n_is_public else 1)",
         _mechanism(f"GaussianMechanism: maximal, optimal; {ARC}", ADD_3),

@@ -57,14 +57,14 @@ MUTANTS = (
     ),
     Mutant(
         "a law from outside that is recorded by what it says of itself",
-        "privacy/recording_noise.py",
+        "privacy/exact_loss.py",
         "            return law.add_to(values, self)\n",
         "            law = DiscreteLaplace(2 * law.scale)\n",
         (f"{EXTENSION}::test_a_wrong_proof_is_found",),
     ),
     Mutant(
         "a law from outside priced at half of what it says",
-        "privacy/claims.py",
+        "privacy/records.py",
         "[times * cost for (moved, law), times in alike.items()",
         "[times * cost / (1 if law.__class__.__module__.startswith('dpgraph') else 2)"
         " for (moved, law), times in alike.items()",

@@ -9,7 +9,7 @@ ADVERSARY = f"{FILTERS}::test_no_adaptive_adversary_passes_a_zcdp_budget"
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a rho that is not charged",
-        "privacy/filters.py",
+        "privacy/composition.py",
         "spent.rho + rho)",
         "spent.rho)",
         (f"{FILTERS}::test_gaussian_noise_spends_a_rho",),
@@ -17,7 +17,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a limit's rho rounded up",
-        "privacy/filters.py",
+        "privacy/composition.py",
         "        rho = rounded(rho * LESS, up=False)\n    return rho",
         "        rho = rounded(rho * LESS, up=False)\n    return rho / LESS",
         (f"{FILTERS}::test_the_rho_of_a_limit_is_the_largest_that_opendp_converts_to_no_more",),
@@ -38,14 +38,14 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "any event drawn from a plan",
-        "privacy/filters.py",
+        "privacy/composition.py",
         "if not isinstance(event, Plan):",
         "if False:",
         (f"{FILTERS}::test_a_plan_is_priced_by_loss_distributions_and_its_releases_are_drawn",),
     ),
     Mutant(
         "a plan's price believed",
-        "privacy/filters.py",
+        "privacy/composition.py",
         "if event.epsilon < _listed(event.planned, event.delta).epsilon:",
         "if False:",
         (f"{FILTERS}::test_a_plan_that_does_not_fit_or_claims_too_little_is_not_planned",),

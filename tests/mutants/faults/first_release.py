@@ -271,14 +271,14 @@ MUTANTS = (
     ),
     Mutant(
         "L1 of |V| under replace",
-        "privacy/descriptions.py",
+        "privacy/measurements.py",
         "2 if cells > 1 else 0",
         "1 if cells > 1 else 0",
         (f"{SENSITIVITY}::test_no_pair_of_neighbours_moves_the_tables_further_than_declared",),
     ),
     Mutant(
         "rows per person ignored",
-        "privacy/descriptions.py",
+        "privacy/measurements.py",
         "    rows = unit.rows_per_person\n",
         "    rows = 1\n",
         (f"{SENSITIVITY}::test_no_pair_of_neighbours_moves_the_tables_further_than_declared",),
@@ -412,7 +412,7 @@ MUTANTS = (
     ),
     Mutant(
         "float budget",
-        "privacy/events.py",
+        "privacy/records.py",
         "Fraction(0) if vanishes else Fraction(text)",
         "Fraction(0) if vanishes else Fraction(float(text))",
         (f"{BUDGET}::test_three_tenths_hold_three_spends_of_a_tenth_and_not_four",),
@@ -457,7 +457,7 @@ MUTANTS = (
     ),
     Mutant(
         "rows per person not squared in L2",
-        "privacy/descriptions.py",
+        "privacy/measurements.py",
         "moved * rows**2",
         "moved * rows",
         (f"{SENSITIVITY}::test_no_pair_of_neighbours_moves_the_tables_further_than_declared",),

@@ -76,14 +76,14 @@ MUTANTS = (
     ),
     Mutant(
         "a joint event that may claim less than its parts",
-        "privacy/events.py",
+        "privacy/records.py",
         "if sums != (event.epsilon, event.delta):",
         "if sums < (event.epsilon, event.delta):",
         (f"{JOINING}::test_an_event_claims_the_sum_of_its_parts_or_what_its_rho_costs",),
     ),
     Mutant(
         "a rho below that of the parts, charged as it says",
-        "privacy/filters.py",
+        "privacy/composition.py",
         "    check_paid_together(event)\n    return event\n",
         "    return event\n",
         (f"{JOINING}::test_a_rho_below_that_of_the_parts_is_neither_charged_nor_priced",),
@@ -210,7 +210,7 @@ MUTANTS = (
     ),
     Mutant(
         "parts that were chosen one after another priced as a fixed list",
-        "privacy/events.py",
+        "privacy/records.py",
         "return self.parts if self.parts and self.rho is None else (self,)",
         "return self.parts or (self,)",
         (f"{PAID}::test_parts_that_were_chosen_one_after_another_are_priced_by_the_charge",),

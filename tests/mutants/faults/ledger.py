@@ -48,7 +48,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a ledger opened without its chain",
-        "privacy/ledger/chain.py",
+        "privacy/ledger/store.py",
         "    if (why := chain_problems(rows.rows(dataset, start), before, head)) is not None:\n",
         "    if (why := None) is not None:\n",
         (f"{TAMPERING}::test_an_edited_row_is_noticed_by_open_and_by_verify",),
@@ -69,14 +69,14 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a head that was put back is believed",
-        "privacy/ledger/chain.py",
+        "privacy/ledger/store.py",
         "        if found is None or found.digest != seen.digest:\n",
         "        if False:\n",
         (f"{TAMPERING}::test_an_older_copy_put_in_place_is_noticed_by_who_saw_the_newer",),
     ),
     Mutant(
         "totals taken from the row and not computed again",
-        "privacy/ledger/checking.py",
+        "privacy/ledger/book.py",
         '    found = [] if row.spent == text_of(after) else ["has totals that are not those of the events up to it"]\n',
         "    after = laid_down(row.spent, Spent)\n    totals.accounts[row.account] = rule, unit, after\n"
         "    found: list[str] = []\n",
@@ -84,7 +84,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a limit that verification does not hold rows to",
-        "privacy/ledger/checking.py",
+        "privacy/ledger/book.py",
         'found += [] if rule.fits(after) else ["spends more than there was"]',
         "found += []",
         (f"{TAMPERING}::test_totals_are_computed_again_where_every_digest_is_right",),
@@ -105,7 +105,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "another ledger in the place of the one that was opened",
-        "privacy/ledger/chain.py",
+        "privacy/ledger/store.py",
         "        if first != self.first:\n",
         "        if first is None:\n",
         (f"{FAULTS}::test_a_file_that_was_replaced_by_another_ledger_is_refused",),
@@ -147,7 +147,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a ledger opened with another limit than it was made with",
-        "privacy/ledger/opening.py",
+        "privacy/ledger/account.py",
         "        if value != laid:\n",
         "        if False:\n",
         (f"{OPENING}::test_a_ledger_is_opened_as_it_was_made",),
@@ -191,7 +191,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "two choices of rows that verification does not see",
-        "privacy/ledger/checking.py",
+        "privacy/ledger/book.py",
         "elif among is not None and totals.choices.setdefault(among, choice.choice) != choice.choice:",
         "elif False:",
         (f"{CHOICES}::test_a_ledger_of_two_choices_in_one_split_is_noticed",),
@@ -304,7 +304,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a power of ten in a ledger's sums",
-        "privacy/events.py",
+        "privacy/records.py",
         "if not isinstance(text, str) or not _SUM.fullmatch(text):",
         "if not isinstance(text, str):",
         ("tests/privacy/test_records.py::test_a_sum_is_read_from_digits_alone",),
@@ -319,14 +319,14 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a number of more digits than Python prints",
-        "privacy/events.py",
+        "privacy/records.py",
         "if max(number.numerator.bit_length(), number.denominator.bit_length()) > MOST_BITS:",
         "if False:",
         ("tests/privacy/test_records.py::test_what_is_not_a_finite_number_above_zero_is_no_epsilon",),
     ),
     Mutant(
         "an exponent below every float's computed",
-        "privacy/events.py",
+        "privacy/records.py",
         'if vanishes and text.lower().partition("e")[0].strip("+0."):',
         "if False:",
         ("tests/privacy/test_records.py::test_a_number_below_every_float_is_no_delta",),

@@ -129,7 +129,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "two choices of rows taken for the same rows",
-        "privacy/rows.py",
+        "privacy/scope.py",
         "one.group == other.group and one.choice == other.choice",
         "one.group == other.group",
         (f"{PERSONS}::test_only_releases_of_one_choice_are_of_the_same_rows",),

@@ -18,7 +18,7 @@ FORGETFUL = (
     "groups = [group_with(None, condition) for condition in conditions]",
 )
 PER_PERSON = (
-    "privacy/events.py",
+    "privacy/records.py",
     'return PrivacyUnit("add-remove", self.rows_per_person)',
     'return PrivacyUnit("add-remove")',
 )

@@ -11,8 +11,8 @@ import pytest
 import dpgraph as dg
 from dpgraph.privacy.accounts import Made
 from dpgraph.privacy.ledger import store
-from dpgraph.privacy.ledger.checking import verified
-from dpgraph.privacy.ledger.opening import store_of
+from dpgraph.privacy.ledger.account import store_of
+from dpgraph.privacy.ledger.book import verified
 from dpgraph.privacy.ledger.row import Choice, canonical, laid_down, sealed
 from dpgraph.privacy.ledger.store import Head
 from tests.privacy.ledger.charging import DOMAIN, finished, open_, python, spend, what_another_writer_hears

@@ -9,8 +9,9 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.privacy.accounts import Made
-from dpgraph.privacy.ledger.opening import datasets, store_of
-from dpgraph.privacy.records import DiscreteLaplace, Event, Measurement, Movement, exact
+from dpgraph.privacy.ledger.account import datasets, store_of
+from dpgraph.privacy.measurements import DiscreteLaplace, Measurement, Movement
+from dpgraph.privacy.records import Event, exact
 from tests.privacy.ledger.charging import DOMAIN, NETWORK, ROWS, finished, open_, python, released, spend
 
 
@@ -68,16 +69,16 @@ def test_one_source_has_one_budget(url):
 MAKER = """
 import sys
 import dpgraph as dg
-from dpgraph.privacy.ledger import opening
+from dpgraph.privacy.ledger import account
 
-real = opening.sealed
+real = account.sealed
 
 def first(*words):
     print("inside", flush=True)
     sys.stdin.readline()
     return real(*words)
 
-opening.sealed = first
+account.sealed = first
 print("ready", flush=True)
 sys.stdin.readline()
 try:

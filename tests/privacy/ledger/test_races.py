@@ -10,7 +10,7 @@ import pytest
 from joblib import Parallel, delayed
 
 import dpgraph as dg
-from dpgraph.privacy.filters import Filter
+from dpgraph.privacy.composition import Filter
 from tests.privacy.ledger.charging import (
     DOMAIN,
     SPENDER,

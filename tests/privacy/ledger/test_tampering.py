@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 import dpgraph as dg
-from dpgraph.privacy.ledger import chain
+from dpgraph.privacy.ledger import store
 from dpgraph.privacy.ledger.row import COLUMNS, LedgerRow, row_of, sealed
 from dpgraph.privacy.ledger.sqlite import TRIGGERS
 from tests.privacy.ledger.charging import DOMAIN, open_, spend
@@ -276,7 +276,7 @@ def test_a_forgery_that_changes_nothing_is_verified(tmp_path):
 
 
 def test_a_long_ledger_is_opened_by_its_newest_rows_and_verified_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr(chain, "CHECKED", 3)
+    monkeypatch.setattr(store, "CHECKED", 3)
     path = tmp_path / "ledger.sqlite"
     budget = with_history(path)
     assert open_(path).remaining == Fraction(4, 10)

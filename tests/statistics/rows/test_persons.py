@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpgraph as dg
-from dpgraph.privacy.rows import relation
-from dpgraph.privacy.scope import RowCap
+from dpgraph.privacy.scope import RowCap, relation
 from dpgraph.statistics.rows.persons import PersonCap, cap_rows, capped_codes, fresh_key
 from tests.small_tables import chain
 
