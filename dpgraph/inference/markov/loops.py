@@ -41,13 +41,12 @@ RARELY_RESIZED, TURNS = 7, 4
 LONG = 1000
 #: So many cells are summed over at once, as the innermost loop.
 LANES = 32
-#: So many cells are told apart, weighed and drawn before a stop is heard; the most numbers of entries in a block.
-PART, NUMBERS = 8192, 6
+#: So many cells are told apart, weighed and drawn before a stop is heard.
+PART = 8192
 #: A stop is heard every so many cells where each is moved by itself.
 HEARD = 4095
-#: Filtered probabilities are looked at every so many steps, and normalised where one is below this, or every so many
-#: looks; chains are cut in pieces where states are at most so many.
-STRETCH, TINY, LOOKS, MOST_CUT = 8, 1e-60, 4, 5
+#: Filtered probabilities are normalised every so many steps.
+STRETCH = 8
 #: No cells are known to be alike, and nothing to stop.
 ALL_DIFFER, NEVER = np.empty((2, 4, 0), np.int32), np.zeros(1, np.int64)
 
@@ -218,139 +217,13 @@ def matched(rng: np.random.Generator, pair: Integers) -> None:
             waiting = -1
 
 
-class Pieces(NamedTuple):
-    """The weights of all chains, in pieces that are filtered side by side: each from every state before it.
+def forward(weight: Reals, transition: Reals, filtered: Reals) -> float:
+    """Filters every chain; ln P(weights | transitions) of all chains, up to a constant.
 
-    Attributes:
-        weight: Shape (blocks, steps of a piece, states, LANES); 1 after the end of a piece.
-        begins: True where a lane begins a chain, shape (lanes,).
-        rows: From how many states each piece is filtered: 1 where no chain is cut.
+    ``filtered``, of the shape (chains, steps, states), is overwritten by what is proportional to P(state | so far).
     """
-
-    weight: Reals
-    begins: npt.NDArray[np.bool_]
-    rows: int
-
-
-def pieces_of(weight: Reals) -> Pieces:
-    """Cuts chains of weights, shape (chains, steps, states), where most lanes of a vector would be idle otherwise."""
     chains, steps, size = weight.shape
-    length = steps
-    if chains * size < LANES and size <= MOST_CUT:
-        length = min(steps, max(2 * LANES, -(-steps // (LANES // chains))))
-    cuts = -(-steps // length)
-    cut = np.ones((-(-chains * cuts // LANES), length, size, LANES))
-    begins = np.zeros(chains * cuts, np.bool_)
-    for r in range(chains):
-        for piece in range(cuts):
-            lane = r * cuts + piece
-            begins[lane] = piece == 0
-            for t in range(piece * length, min(steps, (piece + 1) * length)):
-                for k in range(size):
-                    cut[lane // LANES, t - piece * length, k, lane % LANES] = weight[r, t, k]
-    return Pieces(cut, begins, size if cuts > 1 else 1)
-
-
-def onward(room: Reals, old: int, rows: int, weight: Reals, b: int, t: int, transition: Reals) -> None:
-    """One step of ``LANES`` filters from ``room[old]`` to the other half: the next state, times its weight."""
-    size, new = transition.shape[0], 1 - old
-    for s in range(rows):
-        for k in range(size):
-            if size == 2:
-                one, two = transition[0, k], transition[1, k]
-                for c in range(LANES):
-                    room[new, s, k, c] = (room[old, s, 0, c] * one + room[old, s, 1, c] * two) * weight[b, t, k, c]
-            elif size == 3:
-                one, two, three = transition[0, k], transition[1, k], transition[2, k]
-                for c in range(LANES):
-                    total = room[old, s, 0, c] * one + room[old, s, 1, c] * two + room[old, s, 2, c] * three
-                    room[new, s, k, c] = total * weight[b, t, k, c]
-            else:
-                one = transition[0, k]
-                for c in range(LANES):
-                    room[new, s, k, c] = room[old, s, 0, c] * one
-                for j in range(1, size):
-                    one = transition[j, k]
-                    for c in range(LANES):
-                        room[new, s, k, c] += room[old, s, j, c] * one
-                for c in range(LANES):
-                    room[new, s, k, c] *= weight[b, t, k, c]
-
-
-def log_likelihood(pieces: Pieces, transition: Reals, room: Reals) -> float:
-    """ln P(weights | transitions) of all chains, up to a constant; ``room`` is scratch: (2, states, states, LANES)."""
-    weight, rows = pieces.weight, pieces.rows
-    blocks, length, size, _ = weight.shape
-    ends, logs = np.empty((blocks * LANES, rows, size)), np.zeros((blocks * LANES, rows))
-    total, here = np.empty((rows, LANES)), 0
-    for b in range(blocks):
-        room[:] = 0.0
-        for s in range(rows):
-            room[here, s, s, :] = 1.0
-        for t in range(length):
-            onward(room, here, rows, weight, b, t, transition)
-            here = 1 - here
-            if t == 0:
-                for c in range(LANES):
-                    if b * LANES + c >= pieces.begins.size or pieces.begins[b * LANES + c]:
-                        for s in range(rows):
-                            for k in range(size):
-                                room[here, s, k, c] = weight[b, t, k, c]
-            if t % STRETCH == STRETCH - 1 or t == length - 1:
-                lowest = totals_of(room, here, total)
-                if lowest < TINY or t % (STRETCH * LOOKS) == STRETCH * LOOKS - 1 or t == length - 1:
-                    for s in range(rows):
-                        for c in range(LANES):
-                            logs[b * LANES + c, s] += math.log(total[s, c])
-                            total[s, c] = 1.0 / total[s, c]
-                        for k in range(size):
-                            for c in range(LANES):
-                                room[here, s, k, c] *= total[s, c]
-        for c in range(LANES):
-            for s in range(rows):
-                for k in range(size):
-                    ends[b * LANES + c, s, k] = room[here, s, k, c]
-    return joined(pieces, ends, logs)
-
-
-def totals_of(room: Reals, here: int, total: Reals) -> float:
-    """Overwrites ``total`` by the sums over states of each row and lane, and returns the least of them."""
-    lowest = 1.0
-    for s in range(total.shape[0]):
-        for c in range(LANES):
-            total[s, c] = 1e-300
-        for k in range(room.shape[2]):
-            for c in range(LANES):
-                total[s, c] += room[here, s, k, c]
-        for c in range(LANES):
-            lowest = min(lowest, total[s, c])
-    return lowest
-
-
-def joined(pieces: Pieces, ends: Reals, logs: Reals) -> float:
-    """The log-likelihood of all chains, from the end of each row of a lane and its log weight."""
-    size, found = ends.shape[2], 0.0
-    state, after = np.empty(size), np.empty(size)
-    for lane in range(pieces.begins.size):
-        if pieces.begins[lane]:
-            found += logs[lane, 0]
-            state[:] = ends[lane, 0]
-            continue
-        top = logs[lane].max()
-        after[:] = 0.0
-        for j in range(size):
-            share = state[j] * math.exp(logs[lane, j] - top)
-            for k in range(size):
-                after[k] += share * ends[lane, j, k]
-        total = max(after.sum(), 1e-300)
-        found += top + math.log(total)
-        state[:] = after / total
-    return found
-
-
-def forward(weight: Reals, transition: Reals, filtered: Reals) -> None:
-    """Filters every chain: ``filtered``, of the shape (chains, steps, states), is proportional to P(state | so far)."""
-    chains, steps, size = weight.shape
+    found = 0.0
     for r in range(chains):
         for t in range(steps):
             total = 0.0
@@ -362,10 +235,12 @@ def forward(weight: Reals, transition: Reals, filtered: Reals) -> None:
                         into += filtered[r, t - 1, j] * transition[j, k]
                 filtered[r, t, k] = into * weight[r, t, k]
                 total += filtered[r, t, k]
-            if total < 1e-100 or t % STRETCH == STRETCH - 1:
+            if total < 1e-100 or t % STRETCH == STRETCH - 1 or t == steps - 1:
                 total = max(total, 1e-300)
+                found += math.log(total)
                 for k in range(size):
                     filtered[r, t, k] /= total
+    return found
 
 
 def backward(rng: np.random.Generator, filtered: Reals, transition: Reals, states: Integers) -> int:
@@ -394,16 +269,14 @@ def picked(below: Reals, size: int, uniform: float) -> int:
 
 
 def retune(
-    rng: np.random.Generator, weight: Reals, transition: Reals, filtered: Reals, prior: float, tally: Reals,
-    stop: Integers,
+    rng: np.random.Generator, weight: Reals, transition: Reals, filtered: Reals, prior: float, cells: Cells
 ) -> None:  # fmt: skip
     """Metropolis on the transitions with all states summed out; leaves ``filtered`` as the last ones want it."""
     size, single = transition.shape[0], weight.shape[1] == 1
-    pieces, room = pieces_of(weight), np.empty((2, size, size, LANES))
-    now, proposed = 0.0 if single else log_likelihood(pieces, transition, room), transition.copy()
+    now, proposed = forward(weight, transition, filtered), transition.copy()
     for j in range(size):
         for _ in range(2 * (size - 1)):
-            if stop[0] != 0:
+            if cells.stop[0] != 0:
                 return
             a = int(rng.random() * size)
             b = (a + 1 + int(rng.random() * (size - 1))) % size
@@ -411,14 +284,14 @@ def retune(
             given, taken = transition[j, a] - amount, transition[j, b] + amount
             if given > 1e-300:
                 proposed[j, a], proposed[j, b] = given, taken
-                found = now if single else log_likelihood(pieces, proposed, room)
+                found = now if single else forward(weight, proposed, filtered)
                 ratio = math.log(given / transition[j, a]) + math.log(taken / transition[j, b])
                 if accepts(rng, found - now + (prior - 1.0) * ratio):
                     transition[j, a], transition[j, b] = given, taken
                     now = found
-                    tally[RETUNE] += 1.0
+                    cells.tally[RETUNE] += 1.0
                 proposed[j, a], proposed[j, b] = transition[j, a], transition[j, b]
-            tally[RETUNE + 1] += 1.0
+            cells.tally[RETUNE + 1] += 1.0
     forward(weight, transition, filtered)
 
 
@@ -436,15 +309,6 @@ def kinds_of_chains(cells: Cells, alone: npt.NDArray[np.bool_], few: npt.NDArray
                 for w in range(cells.edges[1]):
                     room -= cells.released[i, w]
         alone[r], few[r] = seen == 1, room >= 0
-
-
-def powers_of(laws: Reals, powers: Reals) -> None:
-    """p^n / n! of every probability, n = 0, 1, ..., FEW_ENTRIES; shape (states, columns, FEW_ENTRIES + 1)."""
-    for k in range(laws.shape[0]):
-        for w in range(laws.shape[1]):
-            powers[k, w, 0] = 1.0
-            for n in range(1, FEW_ENTRIES + 1):
-                powers[k, w, n] = powers[k, w, n - 1] * laws[k, w] / n
 
 
 def noise_of_few(cells: Cells, members: Integers, last: int, decay: Reals, noise: Reals) -> None:
@@ -500,12 +364,15 @@ def sum_over_tables(
                 number[n, c] = part[b - 1, n, c] * scale if f == 0 else number[n, c] * (part[b - 1, n, c] * scale)
 
 
-def terms_of(noise: Reals, power: Reals, lane_state: Integers, last: int, term: Reals) -> None:
-    """The terms of some cells, each with the powers of its state."""
-    for w in range(power.shape[1]):
+def terms_of(noise: Reals, laws: Reals, rows: Integers, last: int, term: Reals) -> None:
+    """The terms of some cells, n = 0, 1, ..., last; ``rows`` has the row of each cell's law."""
+    power = np.empty(rows.size)
+    for w in range(laws.shape[1]):
+        power[:] = 1.0
         for n in range(last + 1):
-            for c in range(lane_state.size):
-                term[w, n, c] = noise[w, n, c] * power[lane_state[c], w, n]
+            for c in range(rows.size):
+                term[w, n, c] = noise[w, n, c] * power[c]
+                power[c] *= laws[rows[c], w] / (n + 1.0)
 
 
 def law_of_number(first: int, last: int, more: float, over_rates: Reals, law: Reals) -> None:
@@ -516,40 +383,34 @@ def law_of_number(first: int, last: int, more: float, over_rates: Reals, law: Re
         here *= more
 
 
-def drawn_tables(
-    rng: np.random.Generator, cells: Cells, room: Room, begin: int, stop: int, first: int, last: int
+def drawn_table(
+    rng: np.random.Generator, edges: Integers, first: int, last: int, term: Reals, part: Reals, law: Reals, c: int,
+    table: Integers,
 ) -> None:  # fmt: skip
-    """Draws a number of entries and a table of every cell of some lanes, over whose tables the sums have been taken."""
-    counts, edges, term, part, number, law = cells.counts, cells.edges, room.term, room.part, room.number, room.law
-    steps = cells.observed.size // room.more.size
-    for at in range(room.start[begin], room.start[stop]):
-        i = room.order[at]
-        c = room.class_of[at] - begin
-        law_of_number(first, last, float(room.more[i // steps]), room.over_rates, law)
-        left = 0.0
-        for n in range(first, last + 1):
-            law[n] *= number[n, c]
-            left += law[n]
-        left, entries = rng.random() * left, first
-        while entries < last and left >= law[entries]:
-            left -= law[entries]
-            entries += 1
-        for f in range(edges.size - 1):
-            rest = entries
-            for w in range(edges[f + 1] - 1, edges[f], -1):
-                many = 0
-                if rest > 0:
-                    left = rng.random() * part[w, rest, c]
-                    for m in range(rest + 1):
-                        here = part[w - 1, rest - m, c] * term[w, m, c]
-                        if here > 0.0:
-                            many = m
-                            if left < here:
-                                break
-                            left -= here
-                counts[i, w] = many
-                rest -= many
-            counts[i, edges[f]] = rest
+    """Draws the table of a cell, over whose tables the sums of lane ``c`` have been taken; ``law`` is of its number."""
+    left = 0.0
+    for n in range(first, last + 1):
+        left += law[n]
+    left, entries = rng.random() * left, first
+    while entries < last and left >= law[entries]:
+        left -= law[entries]
+        entries += 1
+    for f in range(edges.size - 1):
+        rest = entries
+        for w in range(edges[f + 1] - 1, edges[f], -1):
+            many = 0
+            if rest > 0:
+                left = rng.random() * part[w, rest, c]
+                for m in range(rest + 1):
+                    here = part[w - 1, rest - m, c] * term[w, m, c]
+                    if here > 0.0:
+                        many = m
+                        if left < here:
+                            break
+                        left -= here
+            table[w] = many
+            rest -= many
+        table[edges[f]] = rest
 
 
 def block_of(entries: int, ends: Integers) -> int:
@@ -575,180 +436,126 @@ def sorted_by(kind: Integers, start: Integers, order: Integers) -> None:
             free[kind[i]] += 1
 
 
-class Room(NamedTuple):
-    """Scratch of ``switch``, so that no cell asks for memory.
+class Known(NamedTuple):
+    """What ``switch`` computes once for all cells, and scratch.
 
     Attributes:
-        power: p^n / n!, shape (states, columns, FEW_ENTRIES + 1).
         decay: exp(-n absolute), shape (columns, FEW_ENTRIES + 1).
-        noise: Shape (columns, FEW_ENTRIES + 1, LANES).
-        term: Of the same shape.
-        part: Of the same shape.
-        number: Shape (FEW_ENTRIES + 1, LANES).
-        law: Shape (FEW_ENTRIES + 1,).
         over_rates: P(N) up to a constant, over all rates, shape (FEW_ENTRIES + 1,).
         more: The chance of one more entry in each chain, -1 where its rate is integrated out, shape (chains,).
-        ways: P(released | N, state) of classes of cells, shape (PART, states, NUMBERS).
-        class_of: The class of each cell of a part, then the lane of each cell in ``order``, shape (PART,).
-        first_of: The first cell of each class, then of each lane, shape (PART,).
-        place_of: -1, or the class of alike cells, shape (cells,).
-        lane_of: -1, or the lane of a class and state, shape (PART x states,).
-        start: Where the cells of each lane begin, shape (PART + 1,).
-        order: The cells of a part by their lane, shape (PART,).
+        place: -1 for each cell and state, shape (cells x states,).
     """
 
-    power: Reals
     decay: Reals
-    noise: Reals
-    term: Reals
-    part: Reals
-    number: Reals
-    law: Reals
     over_rates: Reals
     more: Reals
-    ways: Reals
-    class_of: Integers
-    first_of: Integers
-    place_of: Integers
-    lane_of: Integers
-    start: Integers
-    order: Integers
+    place: Integers
 
 
-def room_of(cells: Cells, size: int, alone: npt.NDArray[np.bool_], rates: tuple[float, float]) -> Room:
-    """Scratch for so many states, with decays and laws of numbers of entries."""
+def known_of(cells: Cells, size: int, alone: npt.NDArray[np.bool_], rates: tuple[float, float]) -> Known:
+    """Decays and laws of numbers of entries, for so many states."""
     width, few, steps = cells.counts.shape[1], FEW_ENTRIES + 1, cells.observed.size // alone.size
-    several, most = (width, few, LANES), min(PART, cells.observed.size)
-    room = Room(
-        np.empty((size, width, few)), np.empty((width, few)), np.empty(several), np.empty(several), np.empty(several),
-        np.empty((few, LANES)), np.empty(few), np.ones(few), np.empty(alone.size),
-        np.empty((most, size, NUMBERS)), np.empty(most, np.int64), np.empty(most, np.int64),
-        np.full(cells.alike.shape[2], -1, np.int64), np.full(most * size, -1, np.int64), np.empty(most + 1, np.int64),
-        np.empty(most, np.int64),
-    )  # fmt: skip
-    law = room.over_rates
+    known = Known(
+        np.empty((width, few)), np.ones(few), np.empty(alone.size), np.full(cells.observed.size * size, -1, np.int64)
+    )
+    law = known.over_rates
     for n in range(few):
         for w in range(width):
-            room.decay[w, n] = math.exp(-n * cells.absolute[w])
+            known.decay[w, n] = math.exp(-n * cells.absolute[w])
         if n > 0:
             law[n] = law[n - 1] * (rates[1] + n - 1.0) / (rates[0] + rates[1] + n)
     for r in range(alone.size):
-        room.more[r] = -1.0 if alone[r] else math.exp(cells.stay[r * steps])
-    return room
+        known.more[r] = -1.0 if alone[r] else math.exp(cells.stay[r * steps])
+    return known
 
 
-def classes_of(members: Integers, alike: npt.NDArray[np.int32], room: Room) -> int:
-    """Tells at most ``PART`` cells apart: fills ``class_of`` and ``first_of``; the number of classes.
+def grouped(keys: Integers, place: Integers, group: Integers, first: Integers) -> int:
+    """Numbers equal keys alike, from 0 in the order in which they come; the number of groups.
 
-    Alike cells share a number in ``alike``, shape (cells,); where it is empty every cell is a class of its own.
+    ``group`` is overwritten by the number of each key, ``first`` by where each group's key comes first.
     """
     many = 0
-    if alike.size == 0:
-        for at in range(members.size):
-            room.class_of[at], room.first_of[at] = at, members[at]
-        return members.size
-    for at in range(members.size):
-        place = alike[members[at]]
-        if room.place_of[place] < 0:
-            room.place_of[place], room.first_of[many] = many, members[at]
+    for at in range(keys.size):
+        if place[keys[at]] < 0:
+            place[keys[at]], first[many] = many, at
             many += 1
-        room.class_of[at] = room.place_of[place]
+        group[at] = place[keys[at]]
     for u in range(many):
-        room.place_of[alike[room.first_of[u]]] = -1
+        place[keys[first[u]]] = -1
     return many
 
 
 def weights_of_few(
-    cells: Cells, members: Integers, first: int, last: int, emissions: Reals, weight: Reals, room: Room,
+    cells: Cells, members: Integers, first: int, last: int, emissions: Reals, weight: Reals, known: Known,
     alike: npt.NDArray[np.int32],
 ) -> None:  # fmt: skip
     """P(released | state) of some cells of a block over their numbers of entries and tables, over the largest.
 
-    Tables are summed over once for all cells that are alike. Where all weights are next to nothing, as where two fields
-    cannot agree on a number, they are 0. The block has ``first`` to ``last`` entries; ``emissions`` have a row for each
-    state, or one for each sequence and state; ``weight``, shape (cells, states), is overwritten in the members' rows.
+    Tables are summed over once for all cells that share a number in ``alike``, shape (cells,), if it is not empty.
+    Where all weights are next to nothing, as where two fields cannot agree on a number, they are 0. The block has
+    ``first`` to ``last`` entries; ``emissions`` have a row for each state, or one for each sequence and state;
+    ``weight``, shape (cells, states), is overwritten in the members' rows.
     """
-    steps, size = cells.observed.size // room.more.size, weight.shape[1]
-    many, begin, own = classes_of(members, alike, room), 0, emissions.shape[0] > size
-    while begin < many:
-        stop = part_of(room.first_of, begin, many, steps, own)
-        lanes = room.first_of[begin:stop]
-        if own or begin == 0:
-            r = lanes[0] // steps if own else 0
-            powers_of(emissions[r * size : (r + 1) * size], room.power)
-        noise_of_few(cells, lanes, last, room.decay, room.noise)
+    steps, size = cells.observed.size // known.more.size, weight.shape[1]
+    shape = emissions.shape[1], FEW_ENTRIES + 1, LANES
+    noise, term, part = np.empty(shape), np.empty(shape), np.empty(shape)
+    number, law = np.empty((FEW_ENTRIES + 1, LANES)), np.empty(FEW_ENTRIES + 1)
+    group, first_of = np.empty(members.size, np.int64), np.empty(members.size, np.int64)
+    many = grouped(alike[members].astype(np.int64) if alike.size > 0 else members, known.place, group, first_of)
+    ways = np.empty((many, size, last - first + 1))
+    for begin in range(0, many, LANES):
+        lanes = members[first_of[begin : min(begin + LANES, many)]]
+        noise_of_few(cells, lanes, last, known.decay, noise)
         for k in range(size):
-            terms_of(room.noise, room.power, np.full(lanes.size, k), last, room.term)
-            sum_over_tables(cells.edges, lanes.size, first, last, room.term, room.part, room.number)
+            rows = k + (lanes // steps * size if emissions.shape[0] > size else 0 * lanes)
+            terms_of(noise, emissions, rows, last, term)
+            sum_over_tables(cells.edges, lanes.size, first, last, term, part, number)
             for c in range(lanes.size):
                 for n in range(first, last + 1):
-                    room.ways[begin + c, k, n - first] = room.number[n, c]
-        begin = stop
-    law = room.law
+                    ways[begin + c, k, n - first] = number[n, c]
     for at in range(members.size):
-        i, u, top = members[at], room.class_of[at], 0.0
-        law_of_number(first, last, float(room.more[i // steps]), room.over_rates, law)
+        i, top = members[at], 0.0
+        law_of_number(first, last, float(known.more[i // steps]), known.over_rates, law)
         for k in range(size):
             total = 0.0
             for n in range(first, last + 1):
-                total += law[n] * room.ways[u, k, n - first]
+                total += law[n] * ways[group[at], k, n - first]
             weight[i, k] = total
             top = max(top, total)
         for k in range(size):
             weight[i, k] = weight[i, k] / top if top > 1e-250 else 0.0
 
 
-def lanes_of(members: Integers, states: Integers, size: int, room: Room) -> int:
-    """Sorts some cells by class and state: fills ``first_of``, ``start``, ``order``; the number of lanes."""
-    many, size_of_part = 0, members.size
-    for at in range(size_of_part):
-        pair = room.class_of[at] * size + states[members[at]]
-        if room.lane_of[pair] < 0:
-            room.lane_of[pair] = many
-            many += 1
-        room.class_of[at] = room.lane_of[pair]
-    room.lane_of[: size_of_part * size] = -1
-    sorted_by(room.class_of[:size_of_part], room.start[: many + 1], room.order)
-    for v in range(many):
-        for at in range(room.start[v], room.start[v + 1]):
-            room.order[at], room.class_of[at] = members[room.order[at]], v
-        room.first_of[v] = room.order[room.start[v]]
-    return many
-
-
 def tables_of_few(
-    rng: np.random.Generator, cells: Cells, members: Integers, first: int, last: int, states: Integers,
-    emissions: Reals, room: Room, alike: npt.NDArray[np.int32],
+    rng: np.random.Generator, cells: Cells, members: Integers, first: int, last: int, states: Integers, size: int,
+    emissions: Reals, known: Known, alike: npt.NDArray[np.int32],
 ) -> None:  # fmt: skip
     """Draws the number of entries and the table of some cells of a block given their states, shape (cells,).
 
-    Tables are summed over once for all cells that are alike and in one state.
+    Tables are summed over once for all cells that are alike and in one of ``size`` states.
     """
-    steps, size = cells.observed.size // room.more.size, room.power.shape[0]
-    classes_of(members, alike, room)
-    many, begin, own = lanes_of(members, states, size, room), 0, emissions.shape[0] > size
-    while begin < many:
-        stop = part_of(room.first_of, begin, many, steps, own)
-        lanes = room.first_of[begin:stop]
-        if own or begin == 0:
-            r = lanes[0] // steps if own else 0
-            powers_of(emissions[r * size : (r + 1) * size], room.power)
-        noise_of_few(cells, lanes, last, room.decay, room.noise)
-        terms_of(room.noise, room.power, states[lanes], last, room.term)
-        sum_over_tables(cells.edges, lanes.size, first, last, room.term, room.part, room.number)
-        drawn_tables(rng, cells, room, begin, stop, first, last)
-        begin = stop
-
-
-def part_of(sequences: Integers, begin: int, end: int, steps: int, own: bool) -> int:
-    """Where the next part of a list of cells ends: ``LANES`` of them at most, of one sequence where these differ."""
-    stop = min(begin + LANES, end)
-    if own:
-        r, at = sequences[begin] // steps, begin + 1
-        while at < stop and sequences[at] // steps == r:
-            at += 1
-        stop = at
-    return stop
+    steps = cells.observed.size // known.more.size
+    shape = emissions.shape[1], FEW_ENTRIES + 1, LANES
+    noise, term, part = np.empty(shape), np.empty(shape), np.empty(shape)
+    number, law = np.empty((FEW_ENTRIES + 1, LANES)), np.empty(FEW_ENTRIES + 1)
+    group, first_of = np.empty(members.size, np.int64), np.empty(members.size, np.int64)
+    keys = (alike[members].astype(np.int64) if alike.size > 0 else members) * size + states[members]
+    many = grouped(keys, known.place, group, first_of)
+    start, order = np.empty(many + 1, np.int64), np.empty(members.size, np.int64)
+    sorted_by(group, start, order)
+    for begin in range(0, many, LANES):
+        lanes = members[first_of[begin : min(begin + LANES, many)]]
+        rows = states[lanes] + (lanes // steps * size if emissions.shape[0] > size else 0 * lanes)
+        noise_of_few(cells, lanes, last, known.decay, noise)
+        terms_of(noise, emissions, rows, last, term)
+        sum_over_tables(cells.edges, lanes.size, first, last, term, part, number)
+        for c in range(lanes.size):
+            for at in range(start[begin + c], start[begin + c + 1]):
+                i = members[order[at]]
+                law_of_number(first, last, float(known.more[i // steps]), known.over_rates, law)
+                for n in range(first, last + 1):
+                    law[n] *= number[n, c]
+                drawn_table(rng, cells.edges, first, last, term, part, law, c, cells.counts[i])
 
 
 def switch(
@@ -765,9 +572,7 @@ def switch(
     """
     chains, steps = states.shape
     size, width = transition.shape[0], cells.counts.shape[1]
-    own = emissions.shape[0] > size
-    room = room_of(cells, size, alone, rates)
-    way = int(rng.random() * len(BLOCKS))
+    known, way = known_of(cells, size, alone, rates), int(rng.random() * len(BLOCKS))
     ends, alike = BLOCKS[way], cells.alike[way]
     kind, order = np.full(chains * steps, -1, np.int64), np.empty(chains * steps, np.int64)
     for i in range(chains * steps):
@@ -776,62 +581,46 @@ def switch(
     start, weight = np.empty(ends.size + 2, np.int64), np.ones((chains * steps, size))
     sorted_by(kind, start, order)
     for block in range(ends.size):
-        begin, first = start[block], ends[block - 1] + 1 if block > 0 else 0
-        while begin < start[block + 1] and cells.stop[0] == 0:
-            stop = min(begin + PART, start[block + 1])
-            weights_of_few(cells, order[begin:stop], first, ends[block], emissions, weight, room, alike[block])
-            begin = stop
-    place, many = np.full(chains * steps, -1, np.int64), 0
-    for i in range(chains * steps):
-        if cells.observed[i]:
-            told = 0.0
-            for k in range(size):
-                told += weight[i, k]
-            if told == 0.0 or entries_of(cells, i) > FEW_ENTRIES:
-                place[i] = many
-                many += 1
-    slots = max(1, MOST_TABLES // size)
-    tables, fit = np.empty((many, slots, size, width), np.int64), np.zeros((many, slots, size))
+        first, end = ends[block - 1] + 1 if block > 0 else 0, start[block + 1]
+        for begin in range(start[block], end, PART):
+            if cells.stop[0] != 0:
+                return
+            members = order[begin : min(begin + PART, end)]
+            weights_of_few(cells, members, first, ends[block], emissions, weight, known, alike[block])
+            for i in members:
+                if weight[i].max() == 0.0:
+                    kind[i] = ends.size
+    sorted_by(kind, start, order)
+    pooled, slots = order[start[ends.size] : start[ends.size + 1]], max(1, MOST_TABLES // size)
+    tables, fit = np.empty((pooled.size, slots, size, width), np.int64), np.zeros((pooled.size, slots, size))
     pair, below = np.empty(size, np.int64), np.empty(slots)
-    for i in range(place.size):
-        at, r = place[i], i // steps
-        if i & HEARD == 0 and cells.stop[0] != 0:
+    for at in range(pooled.size):
+        i, r = pooled[at], pooled[at] // steps
+        if at & HEARD == 0 and cells.stop[0] != 0:
             return
-        if at < 0:
-            continue
         matched(rng, pair)
-        laws = emissions[r * size : (r + 1) * size] if own else emissions
+        laws = emissions[r * size : (r + 1) * size] if emissions.shape[0] > size else emissions
         pool(rng, cells, i, int(states[r, i % steps]), laws, pair, tables[at], fit[at])
-        top = fit[at].max()
-        for k in range(size):
-            weight[i, k] = 0.0
-            for m in range(slots):
-                fit[at, m, k] = math.exp(fit[at, m, k] - top)
-                weight[i, k] += fit[at, m, k]
+        fit[at] = np.exp(fit[at] - fit[at].max())
+        weight[i] = fit[at].sum(axis=0)
     filtered = np.empty((chains, steps, size))
-    retune(rng, weight.reshape((chains, steps, size)), transition, filtered, prior, cells.tally, cells.stop)
+    retune(rng, weight.reshape((chains, steps, size)), transition, filtered, prior, cells)
     if cells.stop[0] != 0:
         return
     cells.tally[SWITCH] += backward(rng, filtered, transition, states)
     cells.tally[SWITCH + 1] += chains * steps
     found = states.reshape(chains * steps)
-    for i in range(place.size):
-        at, k = place[i], found[i]
-        if at >= 0:
-            for m in range(slots):
-                below[m] = fit[at, m, k] + (below[m - 1] if m > 0 else 0.0)
-            cells.counts[i] = tables[at, picked(below, slots, rng.random()), k]
+    for at in range(pooled.size):
+        i = pooled[at]
+        below[:] = np.cumsum(fit[at, :, found[i]])
+        cells.counts[i] = tables[at, picked(below, slots, rng.random()), found[i]]
     for block in range(ends.size):
-        summed, first = 0, ends[block - 1] + 1 if block > 0 else 0
-        for at in range(start[block], start[block + 1]):
-            if place[order[at]] < 0:
-                order[start[block] + summed] = order[at]
-                summed += 1
-        begin, end = start[block], start[block] + summed
-        while begin < end and cells.stop[0] == 0:
-            stop = min(begin + PART, end)
-            tables_of_few(rng, cells, order[begin:stop], first, ends[block], found, emissions, room, alike[block])
-            begin = stop
+        first, end = ends[block - 1] + 1 if block > 0 else 0, start[block + 1]
+        for begin in range(start[block], end, PART):
+            if cells.stop[0] != 0:
+                return
+            members = order[begin : min(begin + PART, end)]
+            tables_of_few(rng, cells, members, first, ends[block], found, size, emissions, known, alike[block])
 
 
 def shift(

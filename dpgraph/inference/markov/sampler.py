@@ -46,7 +46,7 @@ WORTH_THREADS = 4000
 NUMBER, STATE = 8, 2
 #: How often a chain holds a number of each column of each cell: tables, what was released, a start or a turn's columns.
 COLUMNS = 7
-#: How often it holds a number of each state of each cell: weights, in pieces, and filtered.
+#: How often it holds a number of each state of each cell: weights, their sums, filtered, and places.
 STATES = 4
 #: How often it holds one number of each cell: orders, places, rates, sizes of moves.
 CELLS = 10

@@ -53,8 +53,8 @@ RELEASED = [[2, 1, 0, 3, 1], [-4, 6, 2, 2, 9], [0, 0, -1, 5, -7], [40, -3, 2, 30
 def test_the_weight_of_a_state_is_the_sum_over_every_number_and_table(block, absolute, squares, alone):
     """Laplace noise, Gaussian and both; values far below and above what a cell can hold."""
     given, weight = cells(RELEASED, absolute, squares), np.zeros((4, 2))
-    room = loops.room_of(given, 2, np.full(4, alone), RATES)
-    loops.weights_of_few(given, np.arange(4), *block, LAWS, weight, room, given.alike[0, 0])
+    known = loops.known_of(given, 2, np.full(4, alone), RATES)
+    loops.weights_of_few(given, np.arange(4), *block, LAWS, weight, known, given.alike[0, 0])
     for i in range(4):
         log = [np.logaddexp.reduce([log_weight(given, i, k, table, alone) for table in tables(*block)]) for k in (0, 1)]
         np.testing.assert_allclose(weight[i], np.exp(np.array(log) - max(log)), rtol=1e-9)
@@ -71,9 +71,9 @@ def test_cells_that_noise_does_not_tell_apart_share_their_sums(absolute, squares
     """Each cell's own weights, from its own released values; Gaussian noise tells all apart."""
     given, weight = cells(ALIKE, absolute, squares), np.zeros((7, 2))
     given = given._replace(alike=alike_cells(given.released, given.squares))
-    room = loops.room_of(given, 2, np.zeros(7, bool), RATES)
-    assert loops.classes_of(np.arange(7), given.alike[0, 0], room) == classes
-    loops.weights_of_few(given, np.arange(7), 0, 3, LAWS, weight, room, given.alike[0, 0])
+    known = loops.known_of(given, 2, np.zeros(7, bool), RATES)
+    assert np.unique(given.alike[0, 0]).size == classes
+    loops.weights_of_few(given, np.arange(7), 0, 3, LAWS, weight, known, given.alike[0, 0])
     for i in range(7):
         log = [np.logaddexp.reduce([log_weight(given, i, k, table, False) for table in tables(0, 3)]) for k in (0, 1)]
         np.testing.assert_allclose(weight[i], np.exp(np.array(log) - max(log)), rtol=1e-9)
@@ -85,14 +85,14 @@ def test_alike_cells_in_two_states_are_drawn_by_the_law_of_each():
     given = given._replace(alike=alike_cells(given.released, given.squares))
     states, several = np.tile([0, 1, 1, 0], 16), np.zeros(64, bool)
     given.stay[:32] = -2.0
-    room, every = loops.room_of(given, 2, several, RATES), [tuple(table) for table in tables(0, 3)]
-    assert loops.classes_of(np.arange(64), given.alike[0, 0], room) == 1
+    known, every = loops.known_of(given, 2, several, RATES), [tuple(table) for table in tables(0, 3)]
+    assert np.unique(given.alike[0, 0]).size == 1
     kinds = [(i, int(states[i])) for i in (0, 1, 32, 33)]
     log = {kind: np.array([log_weight(given, *kind, np.array(table), False) for table in every]) for kind in kinds}
     plans = {kind: law_test(log[kind], [log[other] for other in kinds if other != kind]) for kind in kinds}
     rng, drawn = np.random.default_rng(14), {kind: [] for kind in kinds}
     while any(len(drawn[kind]) < plans[kind].draws for kind in kinds):
-        loops.tables_of_few(rng, given, np.arange(64), 0, 3, states, LAWS, room, given.alike[0, 0])
+        loops.tables_of_few(rng, given, np.arange(64), 0, 3, states, 2, LAWS, known, given.alike[0, 0])
         found = [every.index(tuple(table)) for table in given.counts.tolist()]
         for first, k in kinds:
             mine = range(first // 32 * 32, first // 32 * 32 + 32)
@@ -117,7 +117,7 @@ def test_numbers_of_cells_tell_rows_apart(levels):
 def test_a_number_and_a_table_are_drawn_by_their_law(alone, state):
     """Up to three entries, 53 tables; tables drawn whatever was released, and by the other state's law, are told."""
     given = cells([[1, 2, 0, 3, -1]] * loops.LANES)
-    room = loops.room_of(given, 2, np.full(loops.LANES, alone), RATES)
+    known = loops.known_of(given, 2, np.full(loops.LANES, alone), RATES)
     every = [tuple(table) for table in tables(0, 3)]
     log = {
         k: np.array([log_weight(given, 0, k, np.array(table), alone) for table in every]) for k in (state, 1 - state)
@@ -126,15 +126,15 @@ def test_a_number_and_a_table_are_drawn_by_their_law(alone, state):
     test = law_test(log[state], [log[state] + noise, log[1 - state]])
     rng, states, drawn = np.random.default_rng(3), np.full(loops.LANES, state), []
     while len(drawn) < test.draws:
-        loops.tables_of_few(rng, given, np.arange(loops.LANES), 0, 3, states, LAWS, room, given.alike[0, 0])
+        loops.tables_of_few(rng, given, np.arange(loops.LANES), 0, 3, states, 2, LAWS, known, given.alike[0, 0])
         drawn += [every.index(tuple(table)) for table in given.counts.tolist()]
     test.check(drawn[: test.draws])
 
 
 def test_fields_that_cannot_agree_on_a_number_leave_the_cell_to_a_pool():
     given, weight = cells([[0, 0, 6, 6, 6]], absolute=500.0), np.full((1, 2), np.nan)
-    room = loops.room_of(given, 2, np.zeros(1, bool), RATES)
-    loops.weights_of_few(given, np.arange(1), 0, 3, LAWS, weight, room, given.alike[0, 0])
+    known = loops.known_of(given, 2, np.zeros(1, bool), RATES)
+    loops.weights_of_few(given, np.arange(1), 0, 3, LAWS, weight, known, given.alike[0, 0])
     assert weight.tolist() == [[0.0, 0.0]]
 
 
@@ -229,29 +229,19 @@ def test_as_many_join_as_thinning_lost(entries):
 
 
 @pytest.mark.parametrize("shape", [(1, 300, 3), (2, 70, 2), (40, 7, 3), (5, 90, 6), (33, 1, 2)])
-def test_chains_in_pieces_are_as_likely_as_whole_ones(shape):
-    """One chain in pieces, many side by side, too many states for pieces: against sums of products in a row."""
+def test_chains_are_filtered_and_as_likely_as_sums_of_products_say(shape):
     rng = np.random.default_rng(10)
     weight, size = rng.random(shape) ** 3, shape[2]
-    transition = rng.dirichlet(np.full(size, 0.5), size)
-    expected = 0.0
-    for chain in weight:
+    transition, filtered = rng.dirichlet(np.full(size, 0.5), size), np.empty(shape)
+    found, expected = loops.forward(weight, transition, filtered), 0.0
+    for chain, kept in zip(weight, filtered, strict=True):
         state = np.ones(size)
         for t, here in enumerate(chain):
             state = here * (state @ transition if t else state)
             expected += math.log(state.sum())
             state = state / state.sum()
-    pieces = loops.pieces_of(weight)
-    assert (pieces.weight.shape[1] < shape[1]) == (shape[0] < 5)
-    found = loops.log_likelihood(pieces, transition, np.empty((2, size, size, loops.LANES)))
+            np.testing.assert_allclose(kept[t] / kept[t].sum(), state, rtol=1e-9)
     assert found == pytest.approx(expected, rel=1e-9)
-    filtered = np.empty(shape)
-    loops.forward(weight, transition, filtered)
-    state = np.ones(size)
-    for t, here in enumerate(weight[-1]):
-        state = here * (state @ transition if t else state)
-        state = state / state.sum()
-        np.testing.assert_allclose(filtered[-1, t] / filtered[-1, t].sum(), state, rtol=1e-9)
 
 
 def test_states_are_matched_evenly():

@@ -96,8 +96,8 @@ MUTANTS = (
     Mutant(
         "alike cells drawn whatever their state",
         "inference/markov/loops.py",
-        "pair = room.class_of[at] * size + states[members[at]]",
-        "pair = room.class_of[at] * size",
+        "else members) * size + states[members]",
+        "else members) * size",
         (f"{FEW}::test_alike_cells_in_two_states_are_drawn_by_the_law_of_each",),
     ),
     Mutant(
@@ -110,8 +110,9 @@ MUTANTS = (
     Mutant(
         "a sweep that is deaf",
         "inference/markov/loops.py",
-        "while begin < start[block + 1] and cells.stop[0] == 0:",
-        "while begin < start[block + 1]:",
+        "            if cells.stop[0] != 0:\n                return\n"
+        "            members = order[begin : min(begin + PART, end)]\n            weights_of_few",
+        "            members = order[begin : min(begin + PART, end)]\n            weights_of_few",
         ("tests/inference/test_interruption.py::test_weights_are_left_once_nobody_waits",),
     ),
     Mutant(
