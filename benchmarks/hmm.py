@@ -24,7 +24,7 @@ from dpgraph.inference.markov import _kernels
 from dpgraph.inference.markov.evidence import cells_evidence
 from dpgraph.inference.markov.latent import latent_cells
 from dpgraph.inference.markov.sampler import dirichlet_rows
-from dpgraph.models.entry_scores import markov_scores
+from dpgraph.models.hmm import markov_scores
 from dpgraph.privacy.measurements import DiscreteLaplace
 from dpgraph.structure.markov import transition_counts
 

@@ -64,6 +64,6 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     # scores
     from dpgraph.models.evaluation import Evaluation as Evaluation
     from dpgraph.models.evaluation import CrossValidation as CrossValidation
-    from dpgraph.models.outcome_readings import Score as Score
+    from dpgraph.models.evaluation import Score as Score
 
 __getattr__, __dir__ = lazy_names(__name__)

@@ -19,9 +19,8 @@ from dpgraph.estimators.fitting import cap_for
 from dpgraph.inference.counts.noisy_counts import checked_interval
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-from dpgraph.models.entry_scores import entry_log_probability
 from dpgraph.models.evaluation import Evaluation
-from dpgraph.models.hmm import HiddenMarkovModel
+from dpgraph.models.hmm import HiddenMarkovModel, entry_log_probability
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError

@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpgraph.estimators.fitting import Fit, cap_for, check_seed, fit_budget, inference_seed, warn_if_drowned
 from dpgraph.inference.markov.sampler import check_fit, check_settings
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-from dpgraph.models.entry_scores import MarkovScores, markov_scores
-from dpgraph.models.hmm import HiddenMarkovModel, hmm_network
+from dpgraph.models.hmm import HiddenMarkovModel, MarkovScores, hmm_network, markov_scores
 from dpgraph.models.markov_counts import MOST_STATES, check_choice, fit_hmm, markov_baselines
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError

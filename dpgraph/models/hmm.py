@@ -6,9 +6,10 @@ Given the state of a cell its entries' fields are independent (Foulds et al. 201
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,8 +21,6 @@ from dpgraph.inference.markov.evidence import Flags, field_names
 from dpgraph.inference.markov.labels import centred_spread, label_invariant_diagnostics, r_hat_of_predictions
 from dpgraph.inference.network.queries import code_columns
 from dpgraph.inference.queries.tables import DrawnTables, tables_given
-from dpgraph.models.markov_paths import most_likely_paths
-from dpgraph.models.state_choice import StateChoice, sequence_laws
 from dpgraph.privacy.display import as_html, cell
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Provenance
@@ -29,7 +28,7 @@ from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.markov import checked_laws
 from dpgraph.structure.network import Network
-from dpgraph.structure.rowwise import columns_to_predict
+from dpgraph.structure.rowwise import added, columns_to_predict, in_blocks
 from dpgraph.structure.tables import Integers, Reals
 
 if TYPE_CHECKING:
@@ -37,6 +36,8 @@ if TYPE_CHECKING:
 
 #: R-hat of predictions is of so many sequences at most.
 JUDGED = 500
+#: Different entries whose probabilities under all draws are worked on at once.
+BLOCK = 256
 
 
 def hmm_network(domain: Domain, sequence: str, time: str) -> Network:
@@ -64,6 +65,54 @@ def hmm_network(domain: Domain, sequence: str, time: str) -> Network:
         raise NetworkError(f"a hidden Markov model needs a field besides {sequence!r} and {time!r}; declare one")
     parents = {name: [] if name in (sequence, time) else [sequence, time] for name in domain.names}
     return Network.of(domain, parents)
+
+
+@dataclass(frozen=True)
+class StateChoice:
+    """The score of each number of states on cells of the release that it did not learn from, and the chosen number.
+
+    Attributes:
+        states: The numbers that were tried, from 1.
+        scores: Released entries times ln P(level), summed over fields, for each released entry: without bias the score
+            of the true entries.
+        deviations: The standard deviation, from noise, of a score's distance to the best one.
+        chosen: The smallest number of states whose score is within that deviation of the best.
+    """
+
+    states: tuple[int, ...]
+    scores: tuple[float, ...]
+    deviations: tuple[float, ...]
+    chosen: int
+
+    def __post_init__(self) -> None:
+        sizes = {len(self.states), len(self.scores), len(self.deviations)}
+        numbers = np.array([*self.scores, *self.deviations], float)
+        if len(sizes) != 1 or self.chosen not in self.states or not np.isfinite(numbers).all():
+            raise InferenceError("the scores of a choice of states do not fit the numbers of states tried")
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each number of states: score, deviation, chosen.
+
+        >>> StateChoice((1, 2), (-4.5, -4.4), (0.05, 0.0), 2).to_frame().loc[2, "chosen"]
+        np.True_
+        """
+        import pandas as pd
+
+        columns = {"score": self.scores, "deviation": self.deviations}
+        index = pd.Index(self.states, name="states")
+        return pd.DataFrame(columns, index=index).assign(chosen=index == self.chosen)
+
+
+def sequence_laws(emission: Reals, effects: Reals | None) -> Reals:
+    """P(level | sequence, state), proportional to the state's law times e^effect (proofs.md P78).
+
+    >>> sequence_laws(np.array([[[0.5, 0.5]]]), np.log([[[1.0, 3.0]]])).round(2).tolist()
+    [[[[0.25, 0.75]]]]
+    """
+    if effects is None:
+        return emission[:, None]
+    weight = emission[:, None] * np.exp(effects - effects.max(axis=-1, keepdims=True))[:, :, None]
+    return weight / weight.sum(axis=-1, keepdims=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -446,3 +495,97 @@ def _no_tables(model: HiddenMarkovModel) -> DrawnTables:
     raise InferenceError(
         "a HiddenMarkovModel has no tables of observed variables; ask its forecast, predict or predict_fields"
     )
+
+
+def most_likely_paths(states: Integers, size: int) -> Integers:
+    """The path of highest probability of each sequence under the chain of its pairs of neighbouring states.
+
+    Given transitions and emissions the states of a sequence are a Markov chain a posteriori, whose law is that of its
+    pairs of neighbouring steps. Pairs in the draws stand for them (Viterbi; Rabiner 1989, section III.B): with
+    parameters that are uncertain the posterior is a mixture of such chains, and this is an approximation (proofs.md
+    P116).
+
+    >>> paths = np.array([[[0, 0, 1]], [[0, 0, 1]], [[1, 0, 0]]])
+    >>> most_likely_paths(paths, 2)
+    array([[0, 0, 1]])
+    """
+    _, sequences, steps = states.shape
+    with np.errstate(divide="ignore"):
+        score = np.log(np.stack([(states[:, :, 0] == k).mean(axis=0) for k in range(size)], axis=1))
+        before = np.zeros((steps, sequences, size), np.int64)
+        for t in range(1, steps):
+            total = score[:, :, None] + np.log(_moves(states[:, :, t - 1], states[:, :, t], size))
+            before[t], score = total.argmax(axis=1), total.max(axis=1)
+    paths = np.zeros((sequences, steps), np.int64)
+    paths[:, -1] = score.argmax(axis=1)
+    for t in range(steps - 1, 0, -1):
+        paths[:, t - 1] = before[t, np.arange(sequences), paths[:, t]]
+    return paths
+
+
+def _moves(now: Integers, following: Integers, size: int) -> Reals:
+    """P(next state | state) of one step over draws, shape (sequences, states, states); 0 from where no draw is."""
+    sequences = now.shape[1]
+    pairs = np.zeros((sequences, size, size))
+    np.add.at(pairs, (np.broadcast_to(np.arange(sequences), now.shape), now, following), 1.0)
+    return pairs / np.maximum(pairs.sum(axis=2, keepdims=True), 1.0)
+
+
+def entry_log_probability(model: HiddenMarkovModel, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:
+    """ln P of the fields of each entry in its cell: the average over draws of prod_f phi_f[state of the cell].
+
+    ``codes`` have an encoded column for every variable. Each entry is judged by itself; the score of a whole cell lets
+    each cell pick its best draw (proofs.md P65).
+    """
+    names = (model.sequence, model.time, *model.fields)
+    columns = np.column_stack([codes[name].astype(np.int64) for name in names])
+    kinds, which = np.unique(columns, axis=0, return_inverse=True)
+    states = model.states.reshape(-1, *model.states.shape[2:]).astype(np.int64)
+    draws = np.arange(len(states))[:, None]
+    laws = [np.log(np.maximum(model.sequence_laws(name), 1e-300)) for name in model.fields]
+
+    def of(part: npt.NDArray[np.int64]) -> Reals:
+        """ln P of a block of kinds."""
+        places = part[:, 0] if model.effects else 0
+        inside = states[:, part[:, 0], part[:, 1]]
+        log = added(law[draws, places, inside, part[:, k]] for k, law in enumerate(laws, start=2))
+        return reduce(np.logaddexp, log) - np.log(len(states))
+
+    return in_blocks(of, kinds, BLOCK)[which.ravel()]
+
+
+@dataclass(frozen=True)
+class MarkovScores:
+    """Nats an entry, three ways; draws s of S, cells c with m_c entries x_ci, m = sum_c m_c in all (proofs.md P65).
+
+    Attributes:
+        entry_by_entry: (1/m) sum_c sum_i ln (1/S) sum_s P(x_ci | draw s), as if entries came one after another and the
+            model were asked anew each time. The headline.
+        whole_cells: (1/m) sum_c ln (1/S) sum_s prod_i P(x_ci | draw s), the cell's state summed out given its
+            neighbours. A cell picks the draw that fits it best, which flatters a posterior that is spread out, as it is
+            where epsilon is small.
+        average_over_draws: (1/m) sum_c (1/S) sum_s ln prod_i P(x_ci | draw s), likewise summed out: the average of
+            Foulds et al. 2016. It punishes a posterior that is spread out.
+        entries: m.
+    """
+
+    entry_by_entry: float
+    whole_cells: float
+    average_over_draws: float
+    entries: int
+
+
+def markov_scores(
+    model: HiddenMarkovModel, codes: Mapping[str, npt.NDArray[Any]], cells: Flags | None = None
+) -> MarkovScores:
+    """Nats an entry of some cells, all by default; as private as the entries, and NaN without an entry."""
+    columns = code_columns(codes, model.network.domain.sizes)
+    each, entries = model.cell_log_likelihoods(columns, cells)
+    if entries == 0:
+        return MarkovScores(math.nan, math.nan, math.nan, 0)
+    if cells is not None:
+        place = columns[model.sequence].astype(np.int64), columns[model.time].astype(np.int64)
+        columns = {name: column[np.asarray(cells, bool)[place]] for name, column in columns.items()}
+    whole = float((np.logaddexp.reduce(each, axis=0) - np.log(len(each))).sum())
+    single = entry_log_probability(model, columns).sum()
+    return MarkovScores(float(single) / entries, whole / entries, float(each.mean(axis=0).sum()) / entries, entries)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,13 +14,14 @@ from dpgraph.inference.arguments import check_whole_number, seeded
 from dpgraph.inference.draws import MOST_R_HAT, ConvergenceWarning
 from dpgraph.inference.markov.evidence import Flags, LogEvidence, field_names, log_evidence
 from dpgraph.inference.markov.labels import match_labels
+from dpgraph.inference.markov.latent import entries_estimate
 from dpgraph.inference.markov.sampler import MarkovDraws, MarkovPrior, check_fit, check_settings, draw_markov
 from dpgraph.inference.progress import progress_bar
-from dpgraph.models.hmm import HiddenMarkovModel
-from dpgraph.models.state_choice import choose_states, sweeps_of_choice
+from dpgraph.models.hmm import HiddenMarkovModel, StateChoice, sequence_laws
 from dpgraph.privacy.errors import InferenceError
-from dpgraph.privacy.records import Release, released_value
+from dpgraph.privacy.records import Provenance, Release, released_value
 from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.network import Network
 from dpgraph.structure.tables import NoisyCounts, Reals
 
 #: The largest number of states that ``"auto"`` tries unless it is told another.
@@ -28,6 +30,8 @@ MOST_STATES = 5
 ONE_STATE, BY_SEQUENCE = "one state", "fields given the sequence"
 #: Penalty that pins a public number of entries: nats for each entry that a latent total is off, and its deviation.
 COST, DEVIATION = 100.0, 1e-5
+#: Parts into which the cells are split, each predicted from the others; draws of each fit, after as many sweeps.
+PARTS, SWEEPS = 3, 40
 
 
 def fit_hmm(
@@ -104,24 +108,8 @@ def fit_hmm(
         named = match_labels(
             draw_markov(given, size, rng=rng, copies=chains, progress=tick, **numbers, **how), given.fields
         )
-    names = field_names(value.network, sequence, time)
-    fields = dict(zip(names, given.fields, strict=False))
-    model = HiddenMarkovModel(
-        value.network,
-        sequence,
-        time,
-        named.transition,
-        _by_field(named.emissions, fields),
-        named.states,
-        named.log_joint,
-        named.entries.mean(axis=0),
-        inference,
-        sampler,
-        FrozenMap(named.acceptance),
-        provenance,
-        FrozenMap({}) if named.effects is None else _by_field(named.effects, fields),
-        choice,
-    )
+    made = provenance, inference, sampler, choice
+    model = _model_of(named, value.network, sequence, time, given.fields, *made)
     found = model.diagnostics
     if found["r_hat"] > MOST_R_HAT:
         warnings.warn(
@@ -137,8 +125,33 @@ def fit_hmm(
     return model
 
 
-def _by_field(drawn: Reals, fields: dict[str, slice]) -> FrozenMap[str, Reals]:
-    return FrozenMap((name, drawn[..., columns]) for name, columns in fields.items())
+def _model_of(
+    drawn: MarkovDraws, network: Network, sequence: str, time: str, fields: tuple[slice, ...],
+    provenance: Provenance | None, inference: str = "noise-aware", sampler: str = "blocked",
+    choice: StateChoice | None = None,
+) -> HiddenMarkovModel:  # fmt: skip
+    """The model of some draws; a last field that is not the network's, a known number of entries, is left out."""
+    columns = dict(zip(field_names(network, sequence, time), fields, strict=False))
+
+    def by_field(array: Reals) -> FrozenMap[str, Reals]:
+        return FrozenMap((name, array[..., part]) for name, part in columns.items())
+
+    return HiddenMarkovModel(
+        network,
+        sequence,
+        time,
+        drawn.transition,
+        by_field(drawn.emissions),
+        drawn.states,
+        drawn.log_joint,
+        drawn.entries.mean(axis=0),
+        inference,
+        sampler,
+        FrozenMap(drawn.acceptance),
+        provenance,
+        FrozenMap({}) if drawn.effects is None else by_field(drawn.effects),
+        choice,
+    )
 
 
 def _held_out(given: LogEvidence, cells: Flags | None) -> LogEvidence:
@@ -178,6 +191,73 @@ def check_choice(states: object, most_states: object, sequence_effects: object) 
         raise InferenceError(f"sequence_effects must be True, False or None; got {sequence_effects!r:.60}")
 
 
+def sweeps_of_choice(given: LogEvidence, most: int) -> int:
+    """The number of all sweeps of ``choose_states``, for a bar; 0 where there is nothing to choose."""
+    limit = _limit(given, most)
+    return 0 if limit == 1 else limit * PARTS * 2 * SWEEPS
+
+
+def _limit(given: LogEvidence, most: int) -> int:
+    """The largest number of states tried: two cells for each."""
+    return max(1, min(most, int(given.observed.sum()) // 2))
+
+
+def choose_states(
+    given: LogEvidence, most: int, *, rng: np.random.Generator, tick: Callable[[int], None] | None = None, **how: Any
+) -> StateChoice:
+    """Tries 1 to ``most`` states on a split of the release's own cells; fewer where there are few cells.
+
+    Each part of the observed cells is predicted, one entry and field at a time, by a fit to the other parts. The score
+    sums released count x ln P(level): noise has mean zero and predictions do not know it, so the score is without bias
+    that of the true counts. Of all numbers within one standard deviation of the noise of the best score the smallest is
+    chosen. ``tick`` is called with the number of each sweep, counted over all fits; ``how`` are further settings of
+    ``draw_markov``.
+    """
+    observed = np.argwhere(given.observed)
+    limit = _limit(given, most)
+    part = np.full(given.shape, -1)
+    part[tuple(observed.T)] = rng.permutation(len(observed)) % PARTS
+    if limit == 1:
+        return StateChoice((1,), (0.0,), (0.0,), 1)
+    logs = [_predicted(given, part, size, rng, how, tick) for size in range(1, limit + 1)]
+    released, entries = given.values[0], max(float(entries_estimate(given, given.values[0])[given.observed].sum()), 1.0)
+    scores = np.array([(released * log)[given.observed].sum() for log in logs]) / entries
+    best = int(scores.argmax())
+    apart = [((log - logs[best])[given.observed] ** 2 @ given.deviation**2).sum() for log in logs]
+    deviations = np.sqrt(apart) / entries
+    chosen = 1 + int(np.argmax(scores >= scores[best] - deviations))
+    return StateChoice(tuple(range(1, limit + 1)), tuple(scores.tolist()), tuple(deviations.tolist()), chosen)
+
+
+def _predicted(
+    given: LogEvidence, part: Any, size: int, rng: np.random.Generator, how: dict[str, Any],
+    tick: Callable[[int], None] | None,
+) -> Reals:  # fmt: skip
+    """ln P(level) of each cell, from the cells of other parts; 0 where no cell is observed."""
+    found = np.zeros(given.values.shape[1:])
+    for p in range(PARTS):
+        mine = part == p
+        settings: dict[str, Any] = {"copies": 1, "iterations": SWEEPS, "burn_in": SWEEPS} | how
+        before = ((size - 1) * PARTS + p) * 2 * SWEEPS
+        progress = None if tick is None else lambda sweep, before=before: tick(before + sweep)
+        drawn = draw_markov(given.without(mine), size, rng=rng, progress=progress, **settings)
+        found[mine] = np.log(np.maximum(cell_predictions(drawn, given.fields), 1e-300))[mine]
+    return found
+
+
+def cell_predictions(drawn: MarkovDraws, fields: tuple[slice, ...]) -> Reals:
+    """P(level) of each field for an entry of each cell, averaged over draws, shape (sequences, steps, columns)."""
+    states = drawn.states.reshape(-1, *drawn.states.shape[2:]).astype(np.int64)
+    draws, places = np.arange(len(states))[:, None, None], np.arange(states.shape[1])[:, None]
+    size, width = drawn.emissions.shape[2:]
+    found = np.empty((*states.shape[1:], width))
+    for columns in fields:
+        own = None if drawn.effects is None else drawn.effects[..., columns].reshape(len(states), states.shape[1], -1)
+        laws = sequence_laws(drawn.emissions[..., columns].reshape(len(states), size, -1), own)
+        found[..., columns] = laws[draws, 0 if own is None else places, states].mean(axis=0)
+    return found
+
+
 def markov_baselines(
     noisy: NoisyCounts | Release[Any],
     *,
@@ -203,33 +283,17 @@ def markov_baselines(
     given = _held_out(log_evidence(value, sequence, time), held_out)
     settings: dict[str, Any] = {"copies": chains, "iterations": iterations, "burn_in": burn_in}
     settings["rng"], sequences = np.random.default_rng(seed), given.shape[0]
-    fields = dict(zip(field_names(value.network, sequence, time), given.fields, strict=True))
     known = np.repeat(np.arange(sequences)[:, None], given.shape[1], axis=1)
-
-    def of_one_state(
-        drawn: MarkovDraws, emissions: FrozenMap[str, Reals], effects: FrozenMap[str, Reals]
-    ) -> HiddenMarkovModel:
-        return HiddenMarkovModel(
-            value.network,
-            sequence,
-            time,
-            np.ones((*drawn.log_joint.shape, 1, 1)),
-            emissions,
-            np.zeros(drawn.states.shape, np.int64),
-            drawn.log_joint,
-            drawn.entries.mean(axis=0),
-            "noise-aware",
-            "blocked",
-            FrozenMap(drawn.acceptance),
-            provenance,
-            effects,
-        )
-
     one, each = draw_markov(given, 1, **settings), draw_markov(given, sequences, known=known, **settings)
-    laws = _by_field(each.emissions, fields)
-    even = FrozenMap((name, np.full((*law.shape[:2], 1, law.shape[3]), 1 / law.shape[3])) for name, law in laws.items())
-    apart = FrozenMap((name, np.log(np.maximum(law, 1e-300))) for name, law in laws.items())
+    widths = np.array([columns.stop - columns.start for columns in given.fields])
+    apart = replace(
+        each,
+        transition=one.transition,
+        emissions=np.broadcast_to(np.repeat(1 / widths, widths), one.emissions.shape),
+        states=one.states,
+        effects=np.log(np.maximum(each.emissions, 1e-300)),
+    )
     return {
-        ONE_STATE: of_one_state(one, _by_field(one.emissions, fields), FrozenMap({})),
-        BY_SEQUENCE: of_one_state(each, even, apart),
+        name: _model_of(drawn, value.network, sequence, time, given.fields, provenance)
+        for name, drawn in ((ONE_STATE, one), (BY_SEQUENCE, apart))
     }

@@ -12,7 +12,7 @@ from scipy import stats
 
 import dpgraph as dg
 from dpgraph.inference.counts.noisy_counts import Evidence, latent_count, lattice
-from dpgraph.models.outcome_readings import _mean, all_scores, commonest_label, right_and_wrong
+from dpgraph.models.evaluation import _mean, all_scores, commonest_label, right_and_wrong
 from dpgraph.statistics.outcomes import classifier_outcomes, entry_outcomes
 from dpgraph.structure.outcomes import STEPS, Classification, Entries
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpgraph as dg
-from dpgraph.models import label_scores as module
-from dpgraph.models.label_scores import label_scores
+from dpgraph.models import naive_bayes as module
+from dpgraph.models.naive_bayes import label_scores
 from tests.tiers import examples
 
 
@@ -108,4 +108,4 @@ TABLES = {"f": np.zeros((3, 2)), "g": np.zeros((2, 2))}
 def test_codes_that_do_not_fit_are_refused(codes, match):
     """Joint positions would hide them: a level too many of one feature is a level of the next."""
     with pytest.raises(dg.errors.DomainError, match=match):
-        label_scores(np.zeros(2), TABLES, codes)
+        list(label_scores(np.zeros(2), TABLES, codes))

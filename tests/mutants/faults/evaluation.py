@@ -16,7 +16,7 @@ ROWWISE = "tests/structure/test_rowwise.py::test_sums_are_those_of_each_row_alon
 MUTANTS = (
     Mutant(
         "features packed by the number of rows",
-        "models/label_scores.py",
+        "models/naive_bayes.py",
         "min(JOINT_LEVELS, JOINT_CELLS",
         "min(JOINT_LEVELS, rows // 4, JOINT_CELLS",
         (
