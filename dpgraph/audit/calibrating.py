@@ -2,14 +2,11 @@
 
 Tables are drawn from the prior, rows from the tables, a release from the rows, and a
 posterior from the release. If the posterior is right, the rank of each true parameter among its posterior draws is
-uniform (Cook, Gelman and Rubin 2006; Bernstein and Sheldon 2018, section 4). A posterior that ignores noise fails.
+uniform (Cook, Gelman and Rubin 2006; Bernstein and Sheldon 2018, section 4).
 
-The verdict is over all parameters at once. In simulated worlds a posterior draw, picked at random, stands in for the
-truth: a right posterior cannot tell them apart, and whatever the draws, the rank of one picked at random is uniform.
-Such worlds keep the dependence between parameters. The share of parameters beyond their own critical value, and the
-largest distance, are compared with those of the worlds.
-
-Calibration is about inference. It is no evidence of privacy, and it needs no data: everything is simulated.
+The verdict is over all parameters at once (proofs.md P64). In simulated worlds a posterior draw, picked at random,
+stands in for the truth, which keeps the dependence between parameters. The share of parameters beyond their own
+critical value, and the largest distance, are compared with those of the worlds.
 """
 
 from __future__ import annotations
@@ -46,7 +43,7 @@ from dpgraph.statistics.counts import count
 from dpgraph.statistics.rows.codes import Codes
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
-from dpgraph.structure.tables import Integers, Probabilities
+from dpgraph.structure.tables import Integers
 from dpgraph.waiting import at_terminal, result_of
 
 if TYPE_CHECKING:
@@ -63,7 +60,6 @@ _CRITICAL = {0.05: 1.358, 0.01: 1.628}
 
 #: The chance that the verdict on a right posterior is bad, half of it for each of the two tests; and worlds for them.
 FALSE_ALARM, WORLDS = 0.05, 1000
-
 
 SEES = (
     "a posterior that is too sure or too timid of a parameter, or of many a little, by more than the limits given with "
@@ -153,8 +149,6 @@ class Calibration:
 
     def critical(self, level: float = 0.05) -> float:
         """The distance that the ranks of one parameter exceed with probability ``level`` if the posterior is right."""
-        if level not in _CRITICAL:
-            raise InferenceError(f"level must be 0.05 or 0.01; got {level!r}")
         return critical_distance(self.trials, level)
 
     @property
@@ -235,14 +229,13 @@ def calibration(
     seeds = np.random.SeedSequence(seed).spawn(trials)
     from tqdm import tqdm
 
-    bar = tqdm(total=trials, desc=f"calibration, {study.name}", disable=not (progress and at_terminal()))
+    bar = tqdm(total=trials, desc="calibration", disable=not (progress and at_terminal()))
     with ThreadPoolExecutor(workers) as pool, warnings.catch_warnings(), bar:
         warnings.simplefilter("ignore", ConvergenceWarning)  # so few draws cannot show it; the ranks will
         outcomes = []
-        begun = [pool.submit(study.trial, one) for one in seeds] if workers > 1 else []
         try:
-            for outcome in map(result_of, begun) if begun else map(study.trial, seeds):
-                outcomes.append(outcome)
+            for work in [pool.submit(study.trial, one) for one in seeds]:
+                outcomes.append(result_of(work))
                 bar.update()
         finally:
             pool.shutdown(cancel_futures=True)
@@ -279,15 +272,14 @@ class _Study:
     draws: int
     seed: int
 
-    @property
-    def name(self) -> str:
-        """The method's name."""
-        return self.method if isinstance(self.method, str) else method_name(self.method, METHODS)
-
     def trial(self, seed: np.random.SeedSequence) -> _Outcome:
         """Simulates a data set and ranks the truth among posterior draws."""
         rng = np.random.default_rng(seed)
-        truth = self._world(rng)
+        if isinstance(self.prior, HierarchicalPrior):
+            truth = self.prior.sample(self.network, rng)
+        else:
+            law = DirichletPosterior(self.network, FrozenMap(concentration_tables(self.network, self.prior)))
+            truth = law.sample(rng)[0]
         counts = count(Codes(self.network.domain, FrozenMap(sample_codes(truth, self.n, rng))), self.network)
         exact = {name: counts.sensitive_margin(self.network.family(name)) for name in self.network.domain.names}
         reference = self._known(exact, rng, 1)[0]
@@ -305,13 +297,6 @@ class _Study:
             drawn[rng.integers(len(drawn))],
             reference,
         )
-
-    def _world(self, rng: np.random.Generator) -> Probabilities:
-        """Tables drawn from the prior."""
-        if isinstance(self.prior, HierarchicalPrior):
-            return self.prior.sample(self.network, rng)
-        law = DirichletPosterior(self.network, FrozenMap(concentration_tables(self.network, self.prior)))
-        return law.sample(rng)[0]
 
     def _known(self, exact: Mapping[str, Integers], rng: np.random.Generator, draws: int) -> Reals:
         """Draws of the free parameters given the exact counts of every family, shape (draws, parameters)."""
@@ -331,10 +316,8 @@ class _Study:
         noise: Any = SeededNoise(int(rng.integers(2**62)))
         noisy = release(counts, self.mechanism, budget=budget, noise=noise)
         if self.method == "plug-in":
-            assert not isinstance(self.prior, HierarchicalPrior)
-            return self._flat(
-                posterior(noisy, prior=self.prior, method=PlugIn("clipped")).sample_tables(rng, self.draws)
-            )
+            plug_in: Any = posterior(noisy, prior=self.prior, method=PlugIn("clipped"))
+            return self._flat(plug_in.sample_tables(rng, self.draws))
         method = ONE_CHAIN.get(self.method, self.method) if isinstance(self.method, str) else self.method
         found: Any = posterior(noisy, prior=self.prior, method=method, draws=self.draws, seed=rng)
         return self._flat({name: found.flat(name) for name in self.network.domain.names})
@@ -365,11 +348,14 @@ class _Study:
         frame["width"] = gathered("width").mean(axis=0)
         mmd = discrepancy(gathered("draw"), gathered("reference"))
         null = null_of([outcome.places for outcome in outcomes], np.random.default_rng(self.seed))
-        return Calibration(frame, ranks, self.draws, self.name, mmd, null)
+        name = self.method if isinstance(self.method, str) else method_name(self.method, METHODS)
+        return Calibration(frame, ranks, self.draws, name, mmd, null)
 
 
 def critical_distance(trials: int, level: float = 0.05) -> float:
     """The distance that uniform ranks of one parameter exceed with probability ``level``."""
+    if level not in _CRITICAL:
+        raise InferenceError(f"level must be 0.05 or 0.01; got {level!r}")
     root = math.sqrt(trials)
     return _CRITICAL[level] / (root + 0.12 + 0.11 / root)
 
@@ -430,6 +416,7 @@ def calibration_check(
     blank = Check("calibration", repr(mechanism), "not possible", "", SEES, BLIND)
     study = _Study(network, mechanism, 1.0, n, unit, "auto", 50, seed)
     ranks: list[Reals] = []
+    words = f"{worlds} worlds are fewer than {FEWEST}"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # so few draws cannot show it; the ranks will
@@ -442,12 +429,12 @@ def calibration_check(
                 ranks.append(study.trial(world).rank)
                 each = (clock.spent - before) / len(ranks)
                 if len(ranks) <= FEWEST and each * (FEWEST - len(ranks)) > clock.left:
-                    words = f"a world takes {each:.2g} s: {FEWEST} do not fit into {clock.seconds:.0f} s"
-                    return replace(blank, found=words, seconds=clock.spent)
+                    ranks, words = [], f"a world takes {each:.2g} s: {FEWEST} do not fit into {clock.seconds:.0f} s"
+                    break
     except DPGraphError as error:
-        return replace(blank, found=f"{error}", seconds=clock.spent)
+        ranks, words = [], f"{error}"
     if len(ranks) < FEWEST:
-        return replace(blank, found=f"{len(ranks)} worlds are fewer than {FEWEST}", seconds=clock.spent)
+        return replace(blank, found=words, seconds=clock.spent)
     return replace(judged_ranks(np.array(ranks), blank), seconds=clock.spent)
 
 

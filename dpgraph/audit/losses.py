@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import zip_longest
@@ -77,17 +76,9 @@ class _Runs:
         """The run of some rows, compared with those before."""
         if rows not in self.made:
             found = once(self.network, self.mechanism, self.unit, rows, self.script)
-            key = len(rows) if self.unit.n_is_public else 0
-            if key in self.first:
-                check_replay(self.first[key], found)
-            self.first.setdefault(key, found)
+            check_replay(self.first.setdefault(len(rows) if self.unit.n_is_public else 0, found), found)
             self.made[rows] = found
         return self.made[rows]
-
-    def loss(self, pair: Pair) -> Loss:
-        """The loss between two data sets."""
-        one, other = (self.run(rows) for rows in pair)
-        return Loss(*loss_of_calls(one.calls, other.calls))
 
 
 def once(network: Network, mechanism: Any, unit: PrivacyUnit, rows: Rows, script: int) -> Run:
@@ -134,8 +125,7 @@ def exact_loss_check(
     The first few pairs are tried in any case, further ones while the clock has time. ``scripts`` is how many pasts are
     tried of mechanisms whose later draws depend on earlier ones; ``beat`` is called at every run.
     """
-    subject = repr(mechanism)
-    blank = Check("exact loss", subject, "not possible", "", SEES, BLIND)
+    blank = Check("exact loss", repr(mechanism), "not possible", "", SEES, BLIND)
     try:
         event = mechanism.event(network, unit)
     except DPGraphError as error:
@@ -150,8 +140,8 @@ def exact_loss_check(
     numbers = {"epsilon": event.epsilon, "delta": event.delta, "loss epsilon": found.loss.epsilon}
     numbers |= {"rho": event.rho, "loss rho": found.loss.rho, "share": share}
     numbers |= {"pairs": found.pairs, "data sets": found.data_sets, "all pairs": found.complete}
-    said = f"{words}; {found.words}"
-    return replace(blank, verdict=verdict, found=said, numbers=FrozenMap(numbers), seconds=clock.spent)
+    found_words = f"{words}; {found.words}"
+    return replace(blank, verdict=verdict, found=found_words, numbers=FrozenMap(numbers), seconds=clock.spent)
 
 
 def judged(event: Event, loss: Loss) -> tuple[Verdict, str, float | None]:
@@ -208,18 +198,16 @@ class _Search:
         each = self.clock.spent - before
         if one.error is not None:
             raise InferenceError(f"it passes its own claim and then fails: {one.error}")
+        words = "two runs on the same rows with the same answers differ: randomness past the noise source"
         try:
             check_replay(one, again)
-            restless = _calls(one) != _calls(again)
         except InferenceError:
-            restless = True
-        if restless:
-            raise InferenceError(
-                "two runs on the same rows with the same answers differ: randomness past the noise source"
-            )
+            raise InferenceError(words) from None
+        if _calls(one) != _calls(again):
+            raise InferenceError(words)
         if _calls(again) == _calls(once(self.network, self.mechanism, self.unit, trial, 1)):
             scripts = 1  # the inputs of the calls are the same under every script
-        every = self._affordable(each * scripts, scripts)
+        every = self._affordable(each * scripts)
         if every is not None:
             pairs = [every.pairs[place] for place in self.rng.permutation(len(every.pairs))]
             tried = [self._all(pairs, script) for script in range(scripts)]
@@ -235,32 +223,12 @@ class _Search:
                 "rows of others, and what leads uphill from the worst of them"
             )
 
-    def _affordable(self, each: float, scripts: int) -> Enumeration | None:
-        """All pairs beside as many rows of others as there is time for."""
-        every, comparing = all_neighbours(self.network, self.unit), None
-        while every is not None:
-            data_sets = len({rows for pair in every.pairs for rows in pair})
-            if each * data_sets > self.clock.left:
-                most = len(every.pairs) // 4
-            else:
-                if comparing is None:
-                    comparing = self._seconds_a_pair(every.pairs) * scripts
-                if each * data_sets + comparing * len(every.pairs) <= self.clock.left:
-                    return every
-                most = min(len(every.pairs) - 1, int(self.clock.left / comparing))
-            every = all_neighbours(self.network, self.unit, most) if most else None
-        return None
-
-    def _seconds_a_pair(self, pairs: Sequence[Pair]) -> float:
-        """The time of comparing a pair where many are compared at once, measured on a few pairs."""
-        few = [pair for pair in pairs if len(pair[-1]) == len(pairs[0][-1])][:256]
-        runs = {rows: once(self.network, self.mechanism, self.unit, rows, 0) for pair in few for rows in pair}
-        if any(one.error is not None or len(one.calls) != len(runs[few[0][0]].calls) for one in runs.values()):
-            return 0.0  # which the replay will say
-        before = self.clock.spent
-        with suppress(ValueError):  # calls of several shapes, which the replay will say
-            _largest(runs, few)
-        return (self.clock.spent - before) / len(few)
+    def _affordable(self, each: float) -> Enumeration | None:
+        """All pairs beside as many rows of others as there is time for, at so many seconds a data set."""
+        every = all_neighbours(self.network, self.unit)
+        while every is not None and each * len({rows for pair in every.pairs for rows in pair}) > self.clock.left:
+            every = all_neighbours(self.network, self.unit, len(every.pairs) // 4)
+        return every
 
     def _all(self, pairs: Sequence[Pair], script: int) -> bool:
         """These pairs, many at once, while there is time; whether all were tried."""
@@ -301,7 +269,7 @@ class _Search:
     def _tried(self, runs: Sequence[_Runs], pair: Pair) -> Loss:
         found = Loss()
         for one in runs:
-            found |= one.loss(pair)
+            found |= Loss(*loss_of_calls(*(one.run(rows).calls for rows in pair)))
             self.data_sets += len(one.made)
             for rows in pair:  # a climb comes back to few of them, and large tables fill the memory
                 one.made.pop(rows, None)

@@ -61,13 +61,21 @@ def all_neighbours(network: Network, unit: PrivacyUnit, most: int = MOST_PAIRS) 
     kinds, rows = math.prod(network.domain.sizes.values()), unit.rows_per_person
     if kinds > most:
         return None
+
+    def many(n: int) -> int:
+        """How many multisets of n rows there are."""
+        return math.comb(kinds + n - 1, n)
+
+    persons = math.comb(many(rows), 2) if unit.n_is_public else sum(map(many, range(1, rows + 1)))
     every = list(itertools.product(*(range(size) for size in network.domain.sizes.values())))
     for others in range(MOST_OTHERS, -1, -1):
-        if sum(_many(kinds, n) for n in range(others + 1)) * _persons(kinds, unit) <= most:
-            kept = itertools.chain.from_iterable(
-                itertools.combinations_with_replacement(every, n) for n in range(others + 1)
+        if sum(many(n) for n in range(others + 1)) * persons <= most:
+            around = (
+                pair
+                for n in range(others + 1)
+                for rest in itertools.combinations_with_replacement(every, n)
+                for pair in _around(rest, every, unit)
             )
-            around = (pair for rest in kept for pair in _around(rest, every, unit))
             pairs = {tuple(sorted(pair, key=lambda rows: (len(rows), rows))) for pair in around}
             return Enumeration(tuple(sorted(pairs)), others, alike=False)  # type: ignore[arg-type]
     alike = [(row,) * rows for row in every]
@@ -130,17 +138,6 @@ def _pair(rest: Rows, one: np.ndarray, other: np.ndarray, times: int, unit: Priv
     a, b = ((tuple(map(int, row)),) * times for row in (one, other))
     with_one = tuple(sorted((*rest, *a)))
     return (with_one, tuple(sorted((*rest, *b)))) if unit.n_is_public else (tuple(sorted(rest)), with_one)
-
-
-def _many(kinds: int, n: int) -> int:
-    """How many multisets of n rows there are."""
-    return math.comb(kinds + n - 1, n)
-
-
-def _persons(kinds: int, unit: PrivacyUnit) -> int:
-    """How many pairs of a person's rows there are beside one set of others."""
-    r = unit.rows_per_person
-    return math.comb(_many(kinds, r), 2) if unit.n_is_public else sum(_many(kinds, n) for n in range(1, r + 1))
 
 
 def _around(rest: Rows, every: list[Row], unit: PrivacyUnit) -> Iterator[Pair]:

@@ -69,7 +69,7 @@ class Trace:
     error: str | None
     warned: tuple[str, ...]
     printed: str
-    logged: tuple[str, ...]
+    logged: str
     calls: tuple[NoiseCall, ...]
     events: tuple[Event, ...]
     spent: Fraction
@@ -196,7 +196,9 @@ def frame_of(network: Network, rows: Rows) -> pd.DataFrame:
 
 def traced(call: Callable[[], Any], budget: Budget) -> Trace:
     """Calls something with recorded noise; all that it leaves."""
-    noise, out, log, root = RecordingNoise(), io.StringIO(), _Log(), logging.getLogger()
+    noise, out, lines, root = RecordingNoise(), io.StringIO(), io.StringIO(), logging.getLogger()
+    log = logging.StreamHandler(lines)
+    log.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
     value: Any = None
     error: str | None = None
     with contextlib.ExitStack() as stack:
@@ -214,8 +216,8 @@ def traced(call: Callable[[], Any], budget: Budget) -> Trace:
         except Exception as problem:
             error = f"{type(problem).__name__}: {problem}"
     warned = tuple(f"{one.category.__name__}: {one.message}" for one in said)
-    logged, calls, spent = tuple(log.lines), tuple(noise.calls), Fraction(budget.spent)
-    return Trace(value, error, warned, out.getvalue(), logged, calls, budget.events, spent)
+    said_and_spent = (lines.getvalue(), tuple(noise.calls), budget.events, Fraction(budget.spent))
+    return Trace(value, error, warned, out.getvalue(), *said_and_spent)
 
 
 #: The modules that make a secure source where none is named (``tests/test_audit_report.py`` holds the list).
@@ -236,18 +238,6 @@ def recorded(noise: RecordingNoise) -> Iterator[None]:
         for module in MAKERS:
             stack.enter_context(mock.patch(f"{module}.SecureNoise", Recorded))
         yield
-
-
-class _Log(logging.Handler):
-    """Keeps the lines of the log."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.NOTSET)
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keeps a line, without its time."""
-        self.lines.append(f"{record.levelname} {record.name}: {record.getMessage()}")
 
 
 def _moved(one: Trace, other: Trace) -> str | None:
@@ -290,10 +280,12 @@ def _share(loss: tuple[Fraction | float, Fraction], run: Trace) -> Fraction | fl
 #: Deeper than this nothing is compared.
 DEEPEST = 60
 
-PLAIN = (str, bytes, int, bool, complex, type(None), range, slice, np.generic)
+PLAIN = (str, bytes, int, bool, float, complex, type(None), range, slice, set, frozenset, np.generic)
 
 
-def difference(one: Any, other: Any, where: str = "the value") -> str | None:
+def difference(
+    one: Any, other: Any, where: str = "the value", seen: dict[tuple[int, int], Any] | None = None, depth: int = 0
+) -> str | None:
     """The first part in which two values differ, without a word of its content, or None if all parts are equal.
 
     Containers, arrays, frames, random generators and objects with attributes are compared by their contents, but for
@@ -304,10 +296,7 @@ def difference(one: Any, other: Any, where: str = "the value") -> str | None:
     >>> difference(np.zeros(2), np.zeros(2)) is None
     True
     """
-    return _difference(one, other, where, {}, 0)
-
-
-def _difference(one: Any, other: Any, where: str, seen: dict[tuple[int, int], Any], depth: int) -> str | None:
+    seen = {} if seen is None else seen
     if one is other or (id(one), id(other)) in seen:
         return None
     kinds = [(type(value).__module__, type(value).__qualname__) for value in (one, other)]
@@ -322,24 +311,19 @@ def _difference(one: Any, other: Any, where: str, seen: dict[tuple[int, int], An
     left, right = parts
     if list(left) != list(right):
         return f"the parts of {where}"
-    for name in left:
-        found = _difference(left[name], right[name], f"{where}{name}", seen, depth + 1)
-        if found is not None:
-            return found
-    return None
+    found = (difference(left[name], right[name], f"{where}{name}", seen, depth + 1) for name in left)
+    return next((part for part in found if part is not None), None)
 
 
 def _parts(one: Any, other: Any) -> bool | tuple[dict[str, Any], dict[str, Any]]:
     """Whether two values of one type are equal, or the parts of both, by name."""
-    if isinstance(one, float | np.floating):
-        return bool(one == other or (one != one and other != other))
     if isinstance(one, PLAIN):
-        return bool(one == other)
+        return bool(one == other or (one != one and other != other))
     if isinstance(one, np.ndarray):
         if one.dtype != other.dtype or one.shape != other.shape:
             return False
         if one.dtype.kind == "O":
-            return all(_difference(a, b, "", {}, 1) is None for a, b in zip(one.ravel(), other.ravel(), strict=True))
+            return _parts(one.ravel().tolist(), other.ravel().tolist())
         return np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")
     if isinstance(one, Budget):
         return (one.spent, one.events, one.unit) == (other.spent, other.events, other.unit)
@@ -352,8 +336,6 @@ def _parts(one: Any, other: Any) -> bool | tuple[dict[str, Any], dict[str, Any]]
         return tuple({f"[{i}]": part for i, part in enumerate(value)} for value in (one, other))  # type: ignore[return-value]
     if type(one).__module__ == "_thread":  # locks hold nothing
         return True
-    if isinstance(one, set | frozenset):
-        return one == other
     if isinstance(one, np.random.Generator):
         return one.bit_generator.state == other.bit_generator.state
     if callable(getattr(one, "equals", None)) and not isinstance(one, type):  # pandas, polars, Arrow

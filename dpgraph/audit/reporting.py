@@ -79,9 +79,8 @@ class AuditReport:
         """A row for each check: check, subject, verdict, found, sees, cannot see, seconds."""
         import pandas as pd
 
-        names = ["check", "subject", "verdict", "found", "sees", "cannot see", "seconds"]
-        rows = [(c.name, c.subject, c.verdict, c.found, c.sees, c.blind, c.seconds) for c in self.checks]
-        return pd.DataFrame(rows, columns=names)
+        names = ["check", "subject", "verdict", "found", "sees", "cannot_see", "seconds"]
+        return pd.DataFrame(self.to_dict()["checks"], columns=names).rename(columns={"cannot_see": "cannot see"})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, with the numbers of each check."""
