@@ -186,12 +186,12 @@ def test_a_click_and_the_keys_choose_a_variable(opened, asia):
     assert chosen(page) in ("xray", "dysp")
     page.browser.switch_to.active_element.send_keys(Keys.ARROW_UP)
     assert chosen(page) in ("either", "bronc")
-    view = "return document.getElementById('graph').getAttribute('viewBox')"
+    view = "return document.getElementById('graph').getBoundingClientRect().width"
     before = page.run(view)
     page.browser.switch_to.active_element.send_keys("+")
-    assert page.run(view) != before
+    assert page.run(view) == pytest.approx(1.5 * before, rel=1e-3)
     page.browser.switch_to.active_element.send_keys("0")
-    page.until("return document.getElementById('graph').getAttribute('viewBox').startsWith('0 0 ')")
+    assert page.run(view) == pytest.approx(before, rel=1e-3)
     assert len(page.elements(".node[tabindex='0']")) == 1
     quiet(page)
 

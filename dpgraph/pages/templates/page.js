@@ -1,4 +1,4 @@
-// What the page does: sorts tables, draws closer, shows the variable that is chosen, moves with the sliders.
+// What the page does: sorts tables, draws larger, shows the variable that is chosen, moves with the sliders.
 // Texts enter the page as texts alone (textContent), never as markup.
 (() => {
   "use strict";
@@ -193,47 +193,22 @@
   }
 
   if (graph) {
-    const whole = { x: 0, y: 0, w: Number(graph.dataset.width), h: Number(graph.dataset.height) };
+    const wide = Number(graph.dataset.width), high = Number(graph.dataset.height), natural = Math.max(1.2 * wide, 300);
     const places = nodes.map((node) => node.getAttribute("transform").match(/-?[\d.]+/g).map(Number));
-    const natural = Math.min(Math.max(whole.w * 1.2, 300), 1160);
     graph.parentElement.style.width = natural > 640 ? "100%" : `${natural}px`;
-    graph.style.aspectRatio = `${whole.w} / ${whole.h}`;
-    let view = whole, from = null;
-    const look = (next) => {
-      view = next;
-      graph.setAttribute("viewBox", `${view.x} ${view.y} ${view.w} ${view.h}`);
+    let times = 1;  // as large as the whole that fits its box, which scrolls
+    const into = (i) => nodes[i].scrollIntoView({ block: "nearest", inline: "nearest" });
+    const look = (wanted) => {
+      times = Math.max(1, Math.min(wanted, wide / 160));
+      graph.style.width = `calc(${times} * min(100%, ${44 * wide / high}rem))`;
+      if (chosen >= 0) into(chosen);
     };
-    const zoom = (factor, x = view.x + view.w / 2, y = view.y + view.h / 2) => {
-      const w = Math.min(whole.w * 1.5, Math.max(160, view.w * factor)), ratio = w / view.w;
-      look({ x: x - (x - view.x) * ratio, y: y - (y - view.y) * ratio, w, h: view.h * ratio });
-    };
-    const closer = (factor) => zoom(factor, ...(chosen < 0 ? [] : places[chosen]));
-    const centre = ([x, y]) => look({ ...view, x: x - view.w / 2, y: y - view.h / 2 });
-    const scale = (box) => Math.max(view.w / box.width, view.h / box.height);
-    byId("closer").addEventListener("click", () => closer(0.6));
-    byId("further").addEventListener("click", () => zoom(1 / 0.6));
-    byId("whole").addEventListener("click", () => look(whole));
-    graph.addEventListener("wheel", (event) => {
-      if (!event.ctrlKey && !event.metaKey) return;
-      event.preventDefault();
-      const box = graph.getBoundingClientRect(), ratio = scale(box);
-      const x = view.x + view.w / 2 + (event.clientX - box.x - box.width / 2) * ratio;
-      const y = view.y + view.h / 2 + (event.clientY - box.y - box.height / 2) * ratio;
-      zoom(event.deltaY > 0 ? 1.2 : 1 / 1.2, x, y);
-    }, { passive: false });
-    graph.addEventListener("pointerdown", (event) => { from = { x: event.clientX, y: event.clientY, view, moved: false }; });
-    window.addEventListener("pointermove", (event) => {
-      if (!from) return;
-      const dx = event.clientX - from.x, dy = event.clientY - from.y, ratio = scale(graph.getBoundingClientRect());
-      if (Math.abs(dx) + Math.abs(dy) < 5 && !from.moved) return;
-      from.moved = true;
-      graph.classList.add("moving");
-      look({ ...from.view, x: from.view.x - dx * ratio, y: from.view.y - dy * ratio });
-    });
-    window.addEventListener("pointerup", () => { setTimeout(() => { from = null; }, 0); graph.classList.remove("moving"); });
+    byId("closer").addEventListener("click", () => look(1.5 * times));
+    byId("further").addEventListener("click", () => look(times / 1.5));
+    byId("whole").addEventListener("click", () => look(1));
     graph.addEventListener("click", (event) => {
       const node = event.target.closest(".node");
-      if (node && !from?.moved) choose(Number(node.dataset.i), true);
+      if (node) choose(Number(node.dataset.i), true);
     });
     // Up to a parent, down to a child, or along the row: the nearest of them.
     const walk = (key) => {
@@ -244,14 +219,13 @@
       const away = (k) => Math.hypot(places[k][0] - x, places[k][1] - y);
       const best = near.reduce((one, other) => (away(other) < away(one) ? other : one));
       choose(best, true);
-      const [u, v] = places[best];
-      if (u < view.x || u > view.x + view.w || v < view.y || v > view.y + view.h) centre(places[best]);
+      into(best);
     };
     graph.addEventListener("keydown", (event) => {
       if (event.key.startsWith("Arrow") && chosen >= 0) walk(event.key);
-      else if (event.key === "+" || event.key === "=") closer(0.7);
-      else if (event.key === "-") zoom(1 / 0.7);
-      else if (event.key === "0") look(whole);
+      else if (event.key === "+" || event.key === "=") look(1.5 * times);
+      else if (event.key === "-") look(times / 1.5);
+      else if (event.key === "0") look(1);
       else if (event.key === "Enter" || event.key === " ") choose(Number(document.activeElement.dataset.i ?? chosen), true);
       else return;
       event.preventDefault();
@@ -262,15 +236,14 @@
       const i = exact >= 0 ? exact : known.names.findIndex((name) => name.toLowerCase().startsWith(wanted.toLowerCase()));
       if (!wanted || i < 0) return;
       choose(i);
-      if (nodes.length <= 60) return look(whole);
-      if (view.w > whole.w / 3) zoom(whole.w / 4 / view.w, ...places[i]);
-      centre(places[i]);
+      look(nodes.length <= 60 ? 1 : Math.max(times, 4));
     };
     find.addEventListener("change", found);
     find.addEventListener("keydown", (event) => { if (event.key === "Enter") found(); });
     byId("measure").addEventListener("change", colour);
     nodes[0].setAttribute("tabindex", "0");
     nodes.forEach((node, i) => node.addEventListener("focus", () => { if (chosen !== i) choose(i); }));
+    look(1);
     onChosen = data.tables ? tableOf : data.counts ? countsOf : onChosen;
     colour();
     if (data.tables || data.counts) choose(0);
