@@ -11,7 +11,7 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,9 @@ from dpgraph.files.digest import unsealed
 from dpgraph.files.limits import MAX_DOCUMENT_BYTES, MAX_NETWORK_BYTES, MAX_TOML_BYTES, excerpt, read_text, shortened
 from dpgraph.privacy.errors import DPGraphError, FileError
 from dpgraph.privacy.structural import FORMS, Form
+from dpgraph.privacy.structural import value_of as structural_value
 from dpgraph.structure.design import Bounded, Feature, LinearDesign, OnMissing
-from dpgraph.structure.domain import Bins, Categories, Domain, NetworkError, Variable, first_twice
+from dpgraph.structure.domain import Bins, Categories, Domain, NetworkError, first_twice
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Network
@@ -164,27 +165,33 @@ def network_of(document: dict[str, Any]) -> Network:
     tables, shares = document["tables"], document.get("shares", [])
     if any((document.get("parents") or {}).values()):
         raise FileError("tables to be measured have no parents")
-    if not isinstance(tables, list) or not all(isinstance(table, list) for table in tables):
-        raise FileError("tables are a list of lists of variables")
-    if not all(isinstance(name, str) for table in tables for name in table):
-        raise FileError("tables are a list of lists of variables")
     if not isinstance(shares, list):
         raise FileError("shares are a list of whole numbers")
-    return Margins.of_tables(domain, [tuple(table) for table in tables], shares)
+    return Margins.of_tables(domain, structural_value(tables, tuple[tuple[str, ...], ...], "tables"), shares)
 
 
 def domain_of(variables: Any, strict: Any = False) -> Domain:
     """A domain from its plain form."""
+    declared = _declared(variables)
+    if bounded := [name for name, variable in declared.items() if isinstance(variable, Bounded)]:
+        raise FileError(
+            f"variable {bounded[0]!r} has bounds, as in a regression (dg.read_design); in a network it needs levels or "
+            "bins"
+        )
+    return Domain.of(declared, strict=strict)  # type: ignore[arg-type]
+
+
+def _declared(variables: Any) -> dict[str, Feature]:
     if not isinstance(variables, dict) or not variables:
         raise FileError("there is no table of variables")
-    return Domain.of({name: variable_of(name, plain) for name, plain in variables.items()}, strict=strict)
+    return {name: _variable_of(name, plain) for name, plain in variables.items()}
 
 
 def plain_network(network: Network) -> dict[str, Any]:
     """The inverse of ``network_of``."""
     domain = network.domain
     plain: dict[str, Any] = {"strict": True} if domain.strict else {}
-    plain["variables"] = {name: plain_variable(domain[name]) for name in domain.names}
+    plain["variables"] = {name: _plain_variable(domain[name]) for name in domain.names}
     plain["parents"] = {name: list(above) for name, above in network.parents.items()}
     if isinstance(network, Margins):
         plain |= {"tables": [list(table) for table in network.tables], "shares": list(network.shares)}
@@ -226,36 +233,46 @@ def _toml(value: Any) -> str:
     return json.dumps(value)
 
 
-def variable_of(name: str, plain: Any) -> Variable:
-    """A variable from its plain form."""
-    if isinstance(plain, list):
-        plain = {"levels": plain}
-    if isinstance(plain, dict) and "bounds" in plain:
-        raise FileError(
-            f"variable {name!r} has bounds, as in a regression (dg.read_design); in a network it needs levels or bins"
-        )
-    if not isinstance(plain, dict) or ("bins" in plain) == ("levels" in plain):
+def _variable_of(name: str, plain: Any) -> Feature:
+    """A variable of a network or a design from its plain form."""
+    plain = {"levels": plain} if isinstance(plain, list) else plain
+    kinds = [kind for kind in ("bounds", "bins", "levels") if isinstance(plain, dict) and kind in plain]
+    if kinds[:1] != ["bounds"] and len(kinds) != 1:
         raise FileError(f"variable {name!r} needs a list of levels, {{levels = [...]}} or {{bins = [...]}}")
-    known = {"bins", "missing"} if "bins" in plain else {"levels", "other", "missing"}
+    kind, values = kinds[0], plain[kinds[0]]
+    known = {kind, "missing", *(["other"] if kind == "levels" else [])}
     if set(plain) - known:
         raise FileError(f"variable {name!r} has unknown settings {sorted(set(plain) - known)}; known: {sorted(known)}")
-    values = plain.get("bins", plain.get("levels"))
-    if not isinstance(values, list):
-        raise FileError(f"variable {name!r}: levels and bins are lists")
+    if not isinstance(values, list) or (kind == "bounds" and len(values) != 2):
+        wanted = "bounds are a list of two numbers, [low, high]" if kind == "bounds" else "levels and bins are lists"
+        raise FileError(f"variable {name!r}: {wanted}")
     try:
-        if "bins" in plain:
+        if kind == "bins":
             return Bins(values, plain.get("missing", False))
-        return Categories(values, plain.get("other"), plain.get("missing"))
+        missing = plain.get("missing")
+        return (
+            Bounded(values[0], values[1], missing)
+            if kind == "bounds"
+            else Categories(values, plain.get("other"), missing)
+        )
     except NetworkError as error:
         raise FileError(f"variable {name!r}: {error}") from None
 
 
-def plain_variable(variable: Variable) -> Any:
-    """The inverse of ``variable_of``."""
+def _plain_variable(variable: Feature) -> dict[str, Any]:
+    """The inverse of ``_variable_of``."""
     if isinstance(variable, Bins):
-        return {"bins": list(variable.edges), **({"missing": True} if variable.missing else {})}
-    actions = {"other": variable.other, "missing": variable.missing}
-    return {"levels": list(variable.levels), **{key: level for key, level in actions.items() if level is not None}}
+        return {"bins": list(variable.edges)} | ({"missing": True} if variable.missing else {})
+    bounded = isinstance(variable, Bounded)
+    plain = {"bounds": [variable.low, variable.high]} if bounded else {"levels": list(variable.levels)}
+    actions = {"other": None if bounded else variable.other, "missing": variable.missing}
+    return plain | {key: level for key, level in actions.items() if level is not None}
+
+
+def _with_bounds(name: str, variable: Feature) -> Bounded:
+    if not isinstance(variable, Bounded):
+        raise FileError(f"the target {name!r} needs bounds = [low, high], not levels")
+    return variable
 
 
 def read_design(
@@ -295,19 +312,13 @@ def read_design(
         for name in [target, *(wanted or [])]:
             if name not in declared:
                 raise FileError(f"there is no variable {name!r}; there are {', '.join(declared)}")
-        bounds = declared[target]
-        if not isinstance(bounds, Bounded):
-            raise FileError(f"the target {target!r} needs bounds = [low, high], not levels")
+        bounds = _with_bounds(target, declared[target])
         chosen = [name for name in declared if name != target] if wanted is None else wanted
         return LinearDesign(
             {name: declared[name] for name in chosen}, target, bounds, intercept, on_missing, mean_weight, strict
         )
 
     return with_source_name(source, read)
-
-
-def _plain_features(features: Mapping[str, Feature]) -> list[dict[str, Any]]:
-    return [{"name": name, "variable": _plain_feature(feature)} for name, feature in features.items()]
 
 
 def _features_of(plain: Any, place: str) -> FrozenMap[str, Feature]:
@@ -317,36 +328,10 @@ def _features_of(plain: Any, place: str) -> FrozenMap[str, Feature]:
     return FrozenMap(_declared({entry["name"]: entry["variable"] for entry in plain}))
 
 
-def _declared(variables: Any) -> dict[str, Feature]:
-    if not isinstance(variables, dict) or not variables:
-        raise FileError("there is no table of variables")
-    bounded = {name for name, plain in variables.items() if isinstance(plain, dict) and "bounds" in plain}
-    return {name: (_bounded if name in bounded else variable_of)(name, plain) for name, plain in variables.items()}
-
-
-def _bounded(name: str, plain: Any) -> Bounded:
-    if not isinstance(plain, dict) or "bounds" not in plain:
-        raise FileError(f"{name} needs bounds = [low, high]")
-    if unknown := sorted(set(plain) - {"bounds", "missing"}):
-        raise FileError(f"variable {name!r} has unknown settings {unknown}; known: ['bounds', 'missing']")
-    bounds = plain["bounds"]
-    if not isinstance(bounds, list) or len(bounds) != 2:
-        raise FileError(f"variable {name!r}: bounds are a list of two numbers, [low, high]")
-    try:
-        return Bounded(bounds[0], bounds[1], plain.get("missing"))
-    except NetworkError as error:
-        raise FileError(f"variable {name!r}: {error}") from None
-
-
-def _plain_feature(variable: Feature) -> Any:
-    if not isinstance(variable, Bounded):
-        return plain_variable(variable)
-    missing = {} if variable.missing is None else {"missing": variable.missing}
-    return {"bounds": [variable.low, variable.high]} | missing
-
-
-FORMS[Bounded] = Form(_plain_feature, lambda plain, place: _bounded(place, plain))
-FORMS[FrozenMap[str, Feature]] = Form(_plain_features, _features_of)
+FORMS[Bounded] = Form(_plain_variable, lambda plain, place: _with_bounds(place, _variable_of(place, plain)))
+FORMS[FrozenMap[str, Feature]] = Form(
+    lambda features: [{"name": name, "variable": _plain_variable(one)} for name, one in features.items()], _features_of
+)
 
 
 def with_source_name(source: str | Path, read: Callable[[], Any]) -> Any:

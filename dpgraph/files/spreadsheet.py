@@ -33,34 +33,23 @@ def csv_text(frame: pd.DataFrame, header: bool = True) -> str:
 
     Python's writer leaves that character bare, and a reader begins a new line at it.
     """
-    import pandas as pd
-
-    words = [*frame.columns]
-    for place, kind in enumerate(frame.dtypes):
-        if isinstance(kind, pd.CategoricalDtype):
-            words += [*kind.categories]
-        elif kind.kind not in "biuf":
-            words += [*frame.iloc[:, place]]
-    bare = any("\r" in str(word) for word in words)
-    quoting = csv.QUOTE_NONNUMERIC if bare else csv.QUOTE_MINIMAL
-    return frame.to_csv(index=False, header=header, quoting=quoting)
+    text = frame.to_csv(index=False, header=header, lineterminator="\n")
+    if "\r" in text:
+        return frame.to_csv(index=False, header=header, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    return text
 
 
 def harmless_frame(frame: pd.DataFrame) -> pd.DataFrame:
     """A data frame whose cells and names are harmless; itself where all of them are already."""
-    import numpy as np
     import pandas as pd
 
     changed: dict[int, Any] = {}
     for place, kind in enumerate(frame.dtypes):
-        column = frame.iloc[:, place]
-        if isinstance(kind, pd.CategoricalDtype):
-            after = [harmless(level) for level in kind.categories]
-            if after != list(kind.categories):
-                words = np.array([*after, None], dtype=object)  # code -1 is a null
-                changed[place] = words[column.cat.codes.to_numpy()]
-        elif kind.kind not in "biuf":
-            changed[place] = [harmless(cell) for cell in column]
+        if isinstance(kind, pd.CategoricalDtype) or kind.kind not in "biuf":
+            column = frame.iloc[:, place].astype(object)
+            formulas = {cell: harmless(cell) for cell in column.unique() if harmless(cell) is not cell}
+            if formulas:
+                changed[place] = [formulas.get(cell, cell) for cell in column]
     names = [harmless(name) for name in frame.columns]
     if not changed and names == list(frame.columns):
         return frame
