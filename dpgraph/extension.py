@@ -14,7 +14,6 @@ if TYPE_CHECKING:  # the one list of names
     from dpgraph.files.arrays import integers_of as integers_of
     from dpgraph.files.codecs import Codec as Codec
     from dpgraph.files.codecs import register_codecs as register_codecs
-    from dpgraph.files.codecs import register_law as register_law
     from dpgraph.files.releases import check_total as check_total
     from dpgraph.inference.draws import Draws as Draws
     from dpgraph.inference.posterior import posterior_given as posterior_given
@@ -44,6 +43,7 @@ if TYPE_CHECKING:  # the one list of names
     from dpgraph.privacy.release import Mechanism as Mechanism
     from dpgraph.privacy.structural import law_of as law_of
     from dpgraph.privacy.structural import plain_law as plain_law
+    from dpgraph.privacy.structural import register_law as register_law
     from dpgraph.structure.frozen import FrozenMap as FrozenMap
 
 __getattr__, __dir__ = lazy_names(__name__)

@@ -13,11 +13,10 @@ from typing import Any, Literal
 
 from dpgraph.lazy import register_by_name
 from dpgraph.mechanisms.reproduction import Structure, check_reproduced
-from dpgraph.privacy.errors import FileError, ReleaseError
+from dpgraph.privacy.errors import FileError
 from dpgraph.privacy.records import PrivacyUnit, Provenance
 from dpgraph.privacy.scope import RowsRecord
 from dpgraph.privacy.structural import event_of, plain_event, plain_of, value_of
-from dpgraph.privacy.structural import register_law as register_in_records
 from dpgraph.structure.network import Network
 
 Plain = dict[str, Any]
@@ -132,18 +131,6 @@ def register_codecs(*codecs: Codec) -> None:
         _KINDS[released, codec.kind] = codec
         if codec not in (known := _TYPES.setdefault((released, codec.type), [])):
             known.append(codec)
-
-
-def register_law(name: str, kind: type) -> None:
-    """Lets files hold a noise law from outside the package: a frozen dataclass of finite numbers above 0.
-
-    Raises:
-        FileError: If it is none, or the name is taken.
-    """
-    try:
-        register_in_records(name, kind)
-    except ReleaseError as error:
-        raise FileError(str(error)) from None
 
 
 def codec_of_kind(kind: Any, *, released: bool) -> Codec | None:

@@ -26,6 +26,7 @@ from dpgraph.files.codecs import (
     plain_scope,
     provenance_of,
     register_codecs,
+    scope_of,
     structural,
     written,
 )
@@ -41,7 +42,7 @@ from dpgraph.files.networks import (
     with_source_name,
 )
 from dpgraph.files.packed import nested, read_packed, unpacked, write_packed
-from dpgraph.files.releases import release_of
+from dpgraph.files.releases import check_total
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.regression.draws import RegressionDraws
@@ -51,6 +52,7 @@ from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.errors import FileError
 from dpgraph.privacy.records import Provenance, Release
+from dpgraph.privacy.release import recorded
 from dpgraph.privacy.structural import plain_of
 from dpgraph.privacy.structural import value_of as structural_value
 from dpgraph.structure.design import LinearDesign
@@ -242,7 +244,13 @@ def value_of(plain: Any) -> Any:
         return codec.read(plain, network, None)
     structure = codec.measured_in(plain, network)
     provenance = provenance_of(plain, structure)
-    return release_of(codec, plain, structure, provenance) if released else codec.read(plain, structure, provenance)
+    if not released:
+        return codec.read(plain, structure, provenance)
+    if provenance is None:
+        raise FileError("a release without its event")
+    value = codec.read(plain, structure, provenance)
+    check_total(value)
+    return recorded(Release(value, provenance.event, provenance.unit, provenance.private, scope_of(plain)))
 
 
 def _check_regression(draws: RegressionDraws, provenance: Provenance | None) -> None:

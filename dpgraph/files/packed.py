@@ -13,7 +13,6 @@ import math
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -104,44 +103,37 @@ def _stored(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> dict[str,
 
 @dataclass(frozen=True)
 class Packed:
-    """One array of an archive that has not been read."""
+    """One array of an archive that has not been read; the archive is open, as opening it reads all its names."""
 
-    path: Path
+    archive: zipfile.ZipFile
     reference: Mapping[str, Any]
 
     def read(self) -> np.ndarray:
         """The array, checked against its digest."""
-        with _named(self.path), zipfile.ZipFile(self.path) as archive:
-            return _array_of(archive, self.reference)
-
-
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Errors of reading an array that say which file it is in."""
-    try:
-        yield
-    except FileError as error:
-        raise FileError(f"{path}: {error}") from None
-    except _BROKEN as error:
-        raise FileError(f"{path}: an array cannot be read ({type(error).__name__})") from None
+        try:
+            return _array_of(self.archive, self.reference)
+        except FileError as error:
+            raise FileError(f"{self.archive.filename}: {error}") from None
+        except _BROKEN as error:
+            raise FileError(f"{self.archive.filename}: an array cannot be read ({type(error).__name__})") from None
 
 
 def read_packed(path: Path) -> Any:
     """A document of an archive, its digest checked, with a ``Packed`` in place of each array."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-            sizes = {member.filename: member.file_size for member in members}
-            if len(sizes) < len(members) or sizes.get(DOCUMENT, MOST_TEXT + 1) > MOST_TEXT:
-                raise FileError(f"it has no {DOCUMENT} of at most {MOST_TEXT} bytes, or a member twice")
-            if sum(sizes.values()) > MOST_BYTES:
-                raise FileError(f"it holds more than {MOST_BYTES} bytes")
-            if sum(member.compress_size for member in members) > path.stat().st_size:
-                raise FileError("its members overlap")
-            text = archive.read(DOCUMENT).decode()
+        archive = zipfile.ZipFile(path)
+        members = archive.infolist()
+        sizes = {member.filename: member.file_size for member in members}
+        if len(sizes) < len(members) or sizes.get(DOCUMENT, MOST_TEXT + 1) > MOST_TEXT:
+            raise FileError(f"it has no {DOCUMENT} of at most {MOST_TEXT} bytes, or a member twice")
+        if sum(sizes.values()) > MOST_BYTES:
+            raise FileError(f"it holds more than {MOST_BYTES} bytes")
+        if sum(member.compress_size for member in members) > path.stat().st_size:
+            raise FileError("its members overlap")
+        text = archive.read(DOCUMENT).decode()
         document = _mapped(
             unsealed(parse_json(text)),
-            lambda part: Packed(path, part) if isinstance(part, dict) and set(part) == _REFERENCE else part,
+            lambda part: Packed(archive, part) if isinstance(part, dict) and set(part) == _REFERENCE else part,
         )
         names = [str(packed.reference[ARRAY]) for packed in _all(document, Packed)]
         if len(set(names)) < len(names):  # the members' sizes bound what is read
@@ -156,17 +148,8 @@ def read_packed(path: Path) -> Any:
 
 
 def unpacked(plain: Any) -> Any:
-    """A document with every array read; an archive is opened once, as each opening reads the list of its members."""
-    opened: dict[Path, zipfile.ZipFile] = {}
-    with ExitStack() as stack:
-
-        def read(packed: Packed) -> np.ndarray:
-            with _named(packed.path):
-                if packed.path not in opened:
-                    opened[packed.path] = stack.enter_context(zipfile.ZipFile(packed.path))
-                return _array_of(opened[packed.path], packed.reference)
-
-        arrays = [read(packed) for packed in counted(list(_all(plain, Packed)))]
+    """A document with every array read."""
+    arrays = [packed.read() for packed in counted(list(_all(plain, Packed)))]
     return _replaced(plain, Packed, iter(arrays))
 
 

@@ -16,13 +16,12 @@ from typing import Any
 import numpy as np
 
 from dpgraph.files.arrays import integers_of, plain_tables, tables_of
-from dpgraph.files.codecs import Codec, Plain, needed_network, register_codecs, scope_of, structural, without_network
+from dpgraph.files.codecs import Codec, Plain, needed_network, register_codecs, structural, without_network
 from dpgraph.files.networks import network_of, plain_network
 from dpgraph.mechanisms.reproduction import measured_parts
 from dpgraph.privacy.errors import FileError
 from dpgraph.privacy.measurements import NoiseLaw
-from dpgraph.privacy.records import Event, PrivacyUnit, Provenance, Release
-from dpgraph.privacy.release import recorded
+from dpgraph.privacy.records import Event, PrivacyUnit, Provenance
 from dpgraph.privacy.structural import FORMS, law_of, named, plain_law
 from dpgraph.privacy.structural import value_of as structural_value
 from dpgraph.structure.basis import contrast_matrix, fixed_point
@@ -40,15 +39,6 @@ NATS = 101 * math.log(2)
 
 # A file names one of the families; ``Natural`` holds functions, and a file holds nothing that runs.
 FORMS[ExponentialFamily] = named((Binomial, Exponential, Gamma, Multinomial, Normal, Poisson))
-
-
-def release_of(codec: Codec, plain: Plain, structure: Any, provenance: Provenance | None) -> Release[Any]:
-    """A release, from the rest of its file: its record has been checked, its value and its totals are here."""
-    if provenance is None:
-        raise FileError("a release without its event")
-    value = codec.read(plain, structure, provenance)
-    check_total(value)
-    return recorded(Release(value, provenance.event, provenance.unit, provenance.private, scope_of(plain)))
 
 
 def reach(law: NoiseLaw, draws: int) -> float:
@@ -133,12 +123,12 @@ def _plain_single(kind: str, noisy: Any) -> Plain:
     return {"n": noisy.n, **{setting: getattr(noisy, setting) for setting in settings}, field: parts}
 
 
-def _single_of(kind: str, plain: Plain, network: Network, provenance: Provenance) -> Any:
+def _single_of(kind: str, plain: Plain, network: Network, event: Event, unit: PrivacyUnit) -> Any:
     """Noisy tables or blocks, which must have the variables, laws and numbers of cells of the measuring event."""
     type_, field, name, settings = _TABLES[kind]
     entries = plain[field]
     keys = [structural_value(entry["variables"], tuple[str, ...], "the variables of a table") for entry in entries]
-    planned = {m.table: m for m in _measuring_event(provenance).measurements}
+    planned = {m.table: m for m in event.measurements}
     if len(set(keys)) < len(keys) or set(keys) != set(planned):
         raise FileError("the tables are not those the event measured")
     numbers = FrozenMap((key, integers_of(entry[name])) for key, entry in zip(keys, entries, strict=True))
@@ -146,7 +136,7 @@ def _single_of(kind: str, plain: Plain, network: Network, provenance: Provenance
     if any(laws[key] != m.law or numbers[key].size != m.cells for key, m in planned.items()):
         raise FileError("a table's noise law is not the event's")
     n = None if plain["n"] is None else _whole(plain["n"])
-    _check_rows(n, provenance)
+    _check_rows(n, unit)
     return type_(network, numbers, laws, n, **{setting: _whole(plain[setting]) for setting in settings})
 
 
@@ -158,8 +148,8 @@ def _measuring_event(provenance: Provenance) -> Event:
     return measured[0]
 
 
-def _check_rows(n: int | None, provenance: Provenance) -> None:
-    if (n is None) == provenance.unit.n_is_public:
+def _check_rows(n: int | None, unit: PrivacyUnit) -> None:
+    if (n is None) == unit.n_is_public:
         raise FileError("the number of rows is there exactly when the unit makes it public")
 
 
@@ -178,50 +168,36 @@ def _plain_several(several: Several) -> Plain:
 def _plain_part(part: Any) -> Plain:
     if isinstance(part, JointCounts):
         return {"kind": "joint", **_plain_several(part)}
-    for kind, (type_, *_) in _TABLES.items():
-        if isinstance(part, type_):
-            return {"kind": kind, "network": plain_network(part.network), **_plain_single(kind, part)}
-    raise FileError(f"{type(part).__name__} is no part of a joint release")
+    kind = next(kind for kind, (type_, *_) in _TABLES.items() if isinstance(part, type_))
+    return {"kind": kind, "network": plain_network(part.network), **_plain_single(kind, part)}
 
 
 def _networks_in(plain: Plain) -> tuple[Network, ...]:
     """The networks of the single releases of a file, in order."""
-    if not isinstance(plain["parts"], list):
-        raise FileError("the parts of several releases are a list")
     found: list[Network] = []
     for part in plain["parts"]:
         found += _networks_in(part) if part["kind"] == "joint" else [network_of(part["network"])]
     return tuple(found)
 
 
-def _several_of(plain: Plain, networks: tuple[Network, ...], provenance: Provenance) -> JointCounts | PooledCounts:
+def _several_of(type_: Any, plain: Plain, networks: tuple[Network, ...], provenance: Provenance) -> Several:
     """Several releases; the single ones take their networks and events in order, and each is checked by its own."""
-    measured = measured_parts(provenance.event)
-    if len(networks) != len(measured):
-        raise FileError("the releases are not as many as their events")
-    pairs = zip(networks, measured, strict=True)
+    pairs = zip(networks, measured_parts(provenance.event), strict=True)
 
-    def single(part: Plain) -> Any:
-        if part["kind"] not in _TABLES:
-            raise FileError(f"a part of kind {part['kind']!r:.60} is not known")
-        network, event = next(pairs)
-        return _single_of(part["kind"], part, network, Provenance(event, provenance.unit, provenance.private))
+    def part_of(part: Plain) -> Any:
+        if part["kind"] == "joint":
+            return several_of(JointCounts, part)
+        return _single_of(part["kind"], part, *next(pairs), provenance.unit)
 
-    def joint(whole: Plain) -> JointCounts:
-        return JointCounts(tuple(map(single, whole["parts"])), _learns(whole))
+    def several_of(made: Any, whole: Plain) -> Any:
+        learns = None if whole["learns"] is None else network_of(whole["learns"])
+        return made(tuple(map(part_of, whole["parts"])), learns)
 
-    if plain["kind"] == "joint-counts":
-        return joint(plain)
-    parts = tuple(joint(part) if part["kind"] == "joint" else single(part) for part in plain["parts"])
-    return PooledCounts(parts, _learns(plain))
-
-
-def _learns(plain: Plain) -> Network | None:
-    return None if plain["learns"] is None else network_of(plain["learns"])
+    return several_of(type_, plain)
 
 
 def _check_sums(noisy: NoisyMoments | NoisyOutcomes, provenance: Provenance) -> None:
-    _check_rows(noisy.n, provenance)
+    _check_rows(noisy.n, provenance.unit)
     (planned, *others) = _measuring_event(provenance).measurements or (None,)
     if others or planned is None or (planned.table, planned.law) != (noisy.names, noisy.law):
         raise FileError("the sums are not those the event measured")
@@ -278,26 +254,30 @@ def _plain_draws(draws: tuple[Any, ...]) -> Plain | None:
 
 
 def _released(
-    kind: str, type_: type, write: Any, read: Any, measured: Any = attrgetter("network"), read_measured: Any = None
+    kind: str, type_: type, write: Any, read: Any, measured: Any, read_measured: Any = needed_network
 ) -> Codec:
-    return Codec("released", kind, type_, write, read, measured, read_measured or needed_network)
+    return Codec("released", kind, type_, write, read, measured, read_measured)
 
 
-_SEVERAL = (
-    _plain_several,
-    _several_of,
-    lambda several: tuple(single.network for single in several.singles),
-    without_network(_networks_in),
-)
+def _tables(kind: str) -> Codec:
+    def read(plain: Plain, network: Network, provenance: Provenance) -> Any:
+        return _single_of(kind, plain, network, _measuring_event(provenance), provenance.unit)
+
+    return _released(kind, _TABLES[kind][0], partial(_plain_single, kind), read, attrgetter("network"))
+
+
+def _several(kind: str, type_: type) -> Codec:
+    def networks(several: Any) -> tuple[Network, ...]:
+        return tuple(single.network for single in several.singles)
+
+    return _released(kind, type_, _plain_several, partial(_several_of, type_), networks, without_network(_networks_in))
+
 
 register_codecs(
-    *(
-        _released(kind, type_, partial(_plain_single, kind), partial(_single_of, kind))
-        for kind, (type_, *_) in _TABLES.items()
-    ),
-    _released("joint-counts", JointCounts, *_SEVERAL),
-    _released("pooled-counts", PooledCounts, *_SEVERAL),
-    _released("probabilities", Probabilities, *structural(Probabilities)),
+    *map(_tables, _TABLES),
+    _several("joint-counts", JointCounts),
+    _several("pooled-counts", PooledCounts),
+    _released("probabilities", Probabilities, *structural(Probabilities), attrgetter("network")),
     _released("draws", tuple, _plain_draws, _draws_of, lambda draws: draws[0].network),
     _released("numbers", tuple, _plain_numbers, _numbers_of, lambda values: None, without_network(lambda plain: None)),
     Codec("description", "moments", MomentDescription, *structural(MomentDescription)),

@@ -118,7 +118,7 @@ def test_an_archive_is_opened_as_often_however_many_arrays_it_has(tmp_path, monk
         assert [table.tolist() for table in read["tables"]] == [[float(i)] * 3 for i in range(size)]
         return len(opened)
 
-    assert openings(2) == openings(60) == 2
+    assert openings(2) == openings(60) == 1
 
 
 def rewritten(path, change):

@@ -124,7 +124,7 @@ MUTANTS = (
     ),
     Mutant(
         "totals of independent noise not checked",
-        "files/releases.py",
+        "files/documents.py",
         "        check_total(value)\n",
         "        pass\n",
         (EDITED,),
@@ -132,7 +132,7 @@ MUTANTS = (
     Mutant(
         "a file's number of rows whatever its unit says",
         "files/releases.py",
-        "    _check_rows(n, provenance)\n    return type_",
+        "    _check_rows(n, unit)\n    return type_",
         "    return type_",
         ("tests/files/test_documents.py::test_n_is_there_exactly_where_it_is_public",),
     ),
