@@ -541,7 +541,7 @@ def test_a_name_is_registered_once():
     ext.register_codecs(ext.Codec("description", "half a call", frozenset, plain_purchases, purchases_of))  # still free
     with pytest.raises(dg.errors.ReleaseError, match="another mechanism"):
         ext.register_mechanism("GaussianMechanism", lambda event, unit, what: event)
-    with pytest.raises(dg.errors.FileError, match="another noise law"):
+    with pytest.raises(dg.errors.ReleaseError, match="another noise law"):
         ext.register_law("discrete-laplace", MixedLaplace)
 
 

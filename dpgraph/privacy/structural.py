@@ -17,7 +17,7 @@ from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from dpgraph.privacy.errors import FileError, ReleaseError
+from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, NoiseLaw, SumZeroLaplace
 from dpgraph.privacy.records import Event, exact
 
@@ -272,12 +272,12 @@ def register_law(name: str, kind: type) -> None:
     """Lets records hold a noise law from outside the package: a frozen dataclass of finite numbers above 0.
 
     Raises:
-        FileError: If it is none, or the name is taken.
+        ReleaseError: If it is none, or the name is taken.
     """
     if not is_dataclass(kind) or not fields(kind):
-        raise FileError(f"a noise law is a frozen dataclass with its scale; got {kind!r:.60}")
+        raise ReleaseError(f"a noise law is a frozen dataclass with its scale; got {kind!r:.60}")
     if _LAWS.setdefault(name, kind) is not kind:
-        raise FileError(f"{name!r} is the name of another noise law")
+        raise ReleaseError(f"{name!r} is the name of another noise law")
 
 
 def plain_law(law: NoiseLaw) -> dict[str, Any]:
