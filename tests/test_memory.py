@@ -16,7 +16,8 @@ from dpgraph import memory
 from dpgraph.inference.graphs import choosing
 from dpgraph.inference.graphs.constraints import constraints_within
 from dpgraph.inference.markov.sampler import fit_bytes
-from dpgraph.inference.network import by_normal, held_draws
+from dpgraph.inference.network import by_normal
+from dpgraph.inference.network import draws as network_draws
 from dpgraph.inference.network.plug_in import posterior_bytes
 from dpgraph.inference.queries import contraction
 from dpgraph.privacy.errors import DomainError, DPGraphError, FileError, InferenceError, ReleaseError
@@ -168,17 +169,17 @@ def test_the_estimate_of_draws(method, noisy):
     at_once = draws * largest if method == "tables" else by_normal._steps(network, draws)[1]
     dg.posterior(noisy, method=method, draws=2, seed=0)  # what is loaded and kept from call to call
     taken = peak(lambda: dg.posterior(noisy, method=method, draws=draws, seed=0))
-    assert near(sum(held_draws.draws_bytes(network, draws, at_once)), taken)
+    assert near(sum(network_draws.draws_bytes(network, draws, at_once)), taken)
 
 
 @pytest.mark.parametrize("method", ["tables", "normal"])
 def test_draws_on_disk_are_those_in_memory(method, noisy, monkeypatch, tmp_path):
     """In single precision; means in full, questions and files as ever, and the temporary folder left as it was."""
-    monkeypatch.setattr(held_draws.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(network_draws.tempfile, "tempdir", str(tmp_path))
     whole = dg.posterior(noisy, method=method, draws=400, seed=3)
-    kept, working = held_draws.draws_bytes(noisy.network, 400, 400 * 16)
+    kept, working = network_draws.draws_bytes(noisy.network, 400, 400 * 16)
     if method == "normal":
-        monkeypatch.setattr(held_draws, "WORKING", 0)
+        monkeypatch.setattr(network_draws, "WORKING", 0)
     monkeypatch.setenv(memory.VARIABLE, str(working + kept // 2))
     held = dg.posterior(noisy, method=method, draws=400, seed=3)
     monkeypatch.delenv(memory.VARIABLE)
@@ -199,9 +200,9 @@ def test_draws_on_disk_are_those_in_memory(method, noisy, monkeypatch, tmp_path)
 
 
 def test_draws_that_fit_nowhere_are_refused(noisy, monkeypatch):
-    kept, working = held_draws.draws_bytes(noisy.network, 400, 400 * 16)
+    kept, working = network_draws.draws_bytes(noisy.network, 400, 400 * 16)
     monkeypatch.setenv(memory.VARIABLE, str(working))
-    monkeypatch.setattr(held_draws.shutil, "disk_usage", lambda _: SimpleNamespace(free=10))
+    monkeypatch.setattr(network_draws.shutil, "disk_usage", lambda _: SimpleNamespace(free=10))
     with pytest.raises(InferenceError, match=r"of memory or .* of the temporary folder, which has less free: ask"):
         dg.posterior(noisy, method="tables", draws=400)
     monkeypatch.setenv(memory.VARIABLE, str(working - 1))

@@ -18,7 +18,8 @@ import dpgraph as dg
 from dpgraph import waiting
 from dpgraph.files import digest as digest_module
 from dpgraph.files import networks, packed
-from dpgraph.inference.network import by_tables, held_draws
+from dpgraph.inference.network import by_tables
+from dpgraph.inference.network import draws as network_draws
 from dpgraph.privacy import noise as noise_module
 from dpgraph.statistics import _kernels, contingency
 
@@ -269,7 +270,7 @@ def test_interrupted_draws_leave_the_temporary_folder_empty(released, tmp_path, 
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setattr(by_tables, "HELD", 1 << 10)
-    monkeypatch.setattr(held_draws, "dirichlet_draws", Interrupting(held_draws.dirichlet_draws))
+    monkeypatch.setattr(network_draws, "dirichlet_draws", Interrupting(network_draws.dirichlet_draws))
     held = []
     monkeypatch.setattr(by_tables, "HeldDraws", lambda *given: held.append(by_held(*given)) or held[-1])
     with pytest.raises(KeyboardInterrupt):

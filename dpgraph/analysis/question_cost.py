@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpgraph.analysis.choice import mechanism_named
+from dpgraph.inference.chains import progress_bar
 from dpgraph.inference.methods import Records, Tables
 from dpgraph.inference.network.by_records import tables_given_counts
 from dpgraph.inference.network.plug_in import DirichletPosterior
@@ -24,7 +25,6 @@ from dpgraph.inference.network.posterior import DEFAULT_PRIOR
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.queries import sample_codes
 from dpgraph.inference.posterior import posterior
-from dpgraph.inference.progress import progress_bar
 from dpgraph.inference.queries.answer import Answer
 from dpgraph.inference.queries.asking import query
 from dpgraph.inference.queries.tables import UNDERFLOWN, DrawnTables

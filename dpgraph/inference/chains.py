@@ -7,7 +7,8 @@ progress and hears interruptions. Nothing here sees private data: a chain that h
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from dpgraph.inference.interruption import heed, interruptible, side_by_side
 from dpgraph.structure.tables import Reals
+from dpgraph.waiting import at_terminal
 
 #: A split chain shorter than this says nothing.
 SHORTEST = 4
@@ -85,6 +87,25 @@ def run_chains(
 
     workers = None if in_threads else 1
     return interruptible(lambda _: side_by_side(run, enumerate(streams), workers))
+
+
+@contextmanager
+def progress_bar(wanted: bool, total: int, what: str) -> Iterator[Callable[[int], None] | None]:
+    """A progress bar: a function to call with the number of each iteration, or None where no bar is shown.
+
+    ``total`` is the number of iterations of ``what``, a public number.
+    """
+    if not wanted or not at_terminal():
+        yield None
+        return
+    from tqdm import tqdm
+
+    with tqdm(total=total, desc=what) as bar:
+
+        def advance(iteration: int) -> None:
+            bar.update(iteration + 1 - bar.n)
+
+        yield advance
 
 
 def r_hat(draws: Reals) -> Reals:

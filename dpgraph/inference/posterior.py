@@ -16,7 +16,7 @@ import numpy as np
 from dpgraph.inference.arguments import check_whole_number, seeded
 from dpgraph.inference.draws import warn_if_mostly_prior, warn_if_not_mixed
 from dpgraph.inference.methods import PlugIn
-from dpgraph.inference.network.joint_releases import check_graph, read_released
+from dpgraph.inference.network.evidence import check_graph, read_released
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.network.posterior import is_beyond_tables, network_posterior, posterior_beyond_tables
 from dpgraph.inference.regression.draws import RegressionDraws

@@ -68,8 +68,8 @@ def test_what_has_not_begun_never_does(threads, monkeypatch):
 
 def test_draws_of_many_cells_hear_an_interruption(monkeypatch):
     """A thousand draws of 4096 cells."""
-    interrupted = Interrupted(many_cells._kernels.compiled_picked())
-    monkeypatch.setattr(many_cells._kernels, "compiled_picked", lambda: interrupted)
+    interrupted = Interrupted(many_cells.compiled(many_cells._kernels.picked_counts))
+    monkeypatch.setattr(many_cells, "compiled", lambda _: interrupted)
     draw = counts_sampler([(np.zeros(4096, np.int64), CellNoise(DiscreteLaplace(2.0)))], np.ones(4096), 1000)
     with pytest.raises(KeyboardInterrupt):
         draw(np.random.default_rng(0), 1000)

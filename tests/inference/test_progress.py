@@ -6,7 +6,7 @@ import sys
 import numba
 import pytest
 
-from dpgraph.inference.progress import COMPILING, say_that_loops_are_compiled
+from dpgraph.inference._kernels import COMPILING, say_that_loops_are_compiled
 
 
 class Terminal(io.StringIO):

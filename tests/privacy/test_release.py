@@ -169,7 +169,6 @@ def test_released_tables_are_integers(counts):
 
 #: Modules of inference that are handed a Generator and make none.
 GIVEN_A_GENERATOR = (
-    "classifier/layout",
     "classifier/loops",
     "chains",
     "classifier/sampler",
@@ -192,7 +191,7 @@ GIVEN_A_GENERATOR = (
     "network/by_normal",
     "network/by_records",
     "network/by_tables",
-    "network/held_draws",
+    "network/draws",
     "network/plug_in",
     "network/posterior",
     "network/prior",

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.inference.classifier.layout import is_star
-from dpgraph.inference.classifier.sampler import draw_by_counts
+from dpgraph.inference.classifier.sampler import draw_by_counts, is_star
 from dpgraph.inference.methods import Normal
 from dpgraph.inference.network.by_normal import check_normal_draws
 from dpgraph.inference.network.draws import PosteriorDraws

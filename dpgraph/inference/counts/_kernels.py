@@ -6,8 +6,6 @@ The source is plain Python. numba compiles it; tests run it plain too, and both 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -228,25 +226,6 @@ def picked_counts(below: Reals, lows: Integers, group: Integers, uniforms: Reals
     return counts
 
 
-@cache
-def compiled_picked() -> Callable[..., Integers]:
-    """``picked_counts`` compiled; the machine code is kept on disk."""
-    import numba
-
-    return numba.njit(picked_counts, cache=True, nogil=True)
-
-
-@cache
-def compiled_run() -> Callable[..., None]:
-    """``run`` compiled; the machine code is kept on disk."""
-    import numba
-    from numba.extending import register_jitable
-
-    for function in (noise_log, cell_log, total_log, statistic_log, bounds, moved_log, moved, apply):
-        register_jitable(forceinline=True)(function)
-    return numba.njit(run, cache=True, nogil=True)
-
-
 def partial_sums(weights: Reals, sums: Reals) -> None:
     """The law of the sum of the first k numbers for each k, added to the zeros of ``sums``, shape (numbers, sums).
 
@@ -283,11 +262,3 @@ def propose(rng: np.random.Generator, weights: Reals, sums: Reals, share: Reals,
             blocks[row, k] = chosen
             rest -= chosen
         blocks[row, 0] = rest
-
-
-@cache
-def compiled_blocks() -> tuple[Callable[..., None], Callable[..., None]]:
-    """``partial_sums`` and ``propose`` compiled; the machine code is kept on disk."""
-    import numba
-
-    return numba.njit(partial_sums, cache=True, nogil=True), numba.njit(propose, cache=True, nogil=True)

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from dpgraph.inference._kernels import compiled
 from dpgraph.inference.counts import _kernels
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.structure.tables import Integers, Reals
@@ -48,13 +49,11 @@ def draw_by_blocks(
     size: int,
     *,
     log_prior_n: LogPrior | None = None,
-    compiled: bool = True,
 ) -> Integers | None:
     """Independent draws of counts, shape (size, cells); None where blocks would be small or too few proposals are kept.
 
     Given are noisy versions of the counts, flat, with the law of the noise in each cell; the Dirichlet concentrations;
     the least and the largest number of each cell that matters; n, or None and log p(n) up to a constant, if not flat.
-    Without ``compiled`` the loops are plain Python.
     """
     cells = lows.size
     block = block_size(measured, cells, np.inf if n is None else n)
@@ -68,10 +67,9 @@ def draw_by_blocks(
     width = min(width, reach)
     if reach < 1 or float(cells) * width * reach > (MOST_WORK_UNKNOWN if n is None else MOST_WORK):
         return None
-    partial_sums, propose = _kernels.compiled_blocks() if compiled else (_kernels.partial_sums, _kernels.propose)
     bounds = block_bounds(measured, alpha, (first[:, None] + np.arange(width)) * block, block)
     weights, sums = np.exp(bounds - bounds.max(axis=1, keepdims=True)), np.zeros((cells, reach))
-    partial_sums(weights, sums)
+    compiled(_kernels.partial_sums)(weights, sums)
     log_sums = np.where(sums[-1] >= LEAST_MASS, np.log(np.maximum(sums[-1], LEAST_MASS)), -np.inf)
     if log_sums.max() == -np.inf:
         return None
@@ -86,7 +84,7 @@ def draw_by_blocks(
 
     def proposed(many: int) -> tuple[Integers, Integers]:
         blocks = np.zeros((many, cells), np.int64)
-        propose(rng, weights, sums, share, blocks)
+        compiled(_kernels.propose)(rng, weights, sums, share, blocks)
         places = _places_that_add_up(sums_of_places(blocks.sum(axis=1), rng), cells, block, rng)
         return blocks, (first + blocks) * block + places
 

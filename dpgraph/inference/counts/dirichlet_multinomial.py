@@ -74,7 +74,6 @@ def counts_sampler(
     n: int | None,
     *,
     log_prior_n: LogPrior | None = None,
-    compiled: bool = True,
 ) -> Callable[[np.random.Generator, int], Integers]:
     """``sample_latent_counts`` as a function that draws so many: the rest is computed once."""
     alpha = np.asarray(concentration, float)
@@ -86,7 +85,7 @@ def counts_sampler(
     if n is not None and n < 0:
         raise InferenceError(f"n must be at least 0; got {n}")
     lows, highs = _windows(measured, n)
-    by_sums = cache(lambda: _by_sums(measured, alpha, n, lows, highs, log_prior_n, compiled))
+    by_sums = cache(lambda: _by_sums(measured, alpha, n, lows, highs, log_prior_n))
     if int((highs - lows).sum()) < WIDE:
         return by_sums()
 
@@ -104,10 +103,9 @@ def _by_sums(
     lows: Integers,
     highs: Integers,
     log_prior_n: LogPrior | None,
-    compiled: bool,
 ) -> Callable[[np.random.Generator, int], Integers]:
     """Draws given the sum, half by half."""
-    laws = many_cells(measured, alpha, n, compiled=compiled) or FewCells(_cells(measured, alpha, lows, highs))
+    laws = many_cells(measured, alpha, n) or FewCells(_cells(measured, alpha, lows, highs))
     if n is None:
         return _unknown_total(laws, lambda m: log_mass(alpha, m) + (0.0 if log_prior_n is None else log_prior_n(m)))
     if isinstance(laws, ManyCells):

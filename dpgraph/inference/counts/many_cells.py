@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.inference._kernels import compiled
 from dpgraph.inference.counts import _kernels
 from dpgraph.inference.counts.block_proposals import log_prior_of
 from dpgraph.inference.counts.cell_noise import CellNoise
@@ -43,14 +44,13 @@ class ManyCells:
 
     ``group`` is the number of each cell's law, shape (cells,); ``lows`` the first value of each law, shape (laws,);
     ``log`` the log weights of its values from there on, -inf past its end, shape (laws, values); ``most`` the largest
-    possible count, or None. ``compiled`` says that numba looks counts up.
+    possible count, or None.
     """
 
     group: Integers
     lows: Integers
     log: Reals
     most: int | None = None
-    compiled: bool = True
 
     @cached_property
     def many(self) -> Integers:
@@ -155,7 +155,7 @@ class TiltedCells:
         """A draw of all cells for each total, shape (totals, cells); the same whatever the number of threads."""
         parts, last = self._halves
         below, lows = self._below, self.cells.lows
-        pick = _kernels.compiled_picked() if self.cells.compiled else _kernels.picked_counts
+        pick = compiled(_kernels.picked_counts)
         drawn = np.zeros((totals.size, self.cells.group.size), np.int64)
         left = totals.astype(np.int64)
         seeds = rng.integers(1 << 63, size=totals.size)
@@ -207,9 +207,7 @@ class SumLaw:
         return np.where(2 * np.abs(away) < self.length, np.maximum(found, 0.0) / self.length, 0.0)
 
 
-def many_cells(
-    measured: Sequence[tuple[Integers, CellNoise]], alpha: Reals, n: int | None, *, compiled: bool = True
-) -> ManyCells | None:
+def many_cells(measured: Sequence[tuple[Integers, CellNoise]], alpha: Reals, n: int | None) -> ManyCells | None:
     """The laws of the cells of a large table, or None where it is small or its cells are too different.
 
     Where the sum n is known, the windows of all laws hold the mass given it.
@@ -223,7 +221,7 @@ def many_cells(
         if 2 * reach * len(values) > MOST_WEIGHTS:
             return None
         lows, log = _laws(values, narrow, [noise for _, noise in measured], int(reach) + 1, n)
-        cells = ManyCells(group, lows, log, n, compiled)
+        cells = ManyCells(group, lows, log, n)
         low, high = cells.ends
         if n is None or (low <= n <= high and not cells.tilted(cells.tilt_to(n)).cut):
             return cells

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from dpgraph.inference._kernels import compiled
 from dpgraph.inference.counts import _kernels
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.structure.tables import Integers, Reals
@@ -54,13 +55,12 @@ def draw_table(
     size: int,
     *,
     totals: Sequence[tuple[int, CellNoise]] = (),
-    compiled: bool = True,
 ) -> Integers:
     """Draws of the exact counts of a table, shape (size, cells), each row adding up to n where it is known.
 
     Given are noisy versions of the counts, flat, with the law of the noise in each cell; noisy statistics of them or
     None; the Dirichlet concentrations; n, or None, which is then flat beforehand, and further noisy versions of it in
-    ``totals``. The chain begins at ``start``, any real numbers. Without ``compiled`` the loop is plain Python.
+    ``totals``. The chain begins at ``start``, any real numbers.
     """
     alpha = np.ascontiguousarray(concentration, np.float64).reshape(-1)
     linear = Statistics.none(alpha.size) if statistics is None else statistics
@@ -70,8 +70,7 @@ def draw_table(
     drawn = np.zeros((size, alpha.size), np.int64)
     sweep = alpha.size * (linear.values.size + 4) + linear.values.size * (4 if problem.flat else alpha.size)
     thin = int(np.clip(WORK / (max(size, 1) * sweep), LEAST_THIN, THIN))
-    run = _kernels.compiled_run() if compiled else _kernels.run
-    run(rng, problem, counts, residuals, drawn, BURN_IN, thin)
+    compiled(_kernels.run)(rng, problem, counts, residuals, drawn, BURN_IN, thin)
     return drawn
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dpgraph.inference.chains import progress_bar
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.dirichlet_multinomial import sample_counts
 from dpgraph.inference.draws import ParameterDraws
@@ -20,7 +21,6 @@ from dpgraph.inference.expfam.chain import Problems, gibbs_draws
 from dpgraph.inference.expfam.conjugate import draw_conjugate, nearest_possible_sums
 from dpgraph.inference.expfam.quadrature import quadrature_draws
 from dpgraph.inference.methods import Automatic, Exact, Gibbs, PlugIn, Quadrature, chosen_method, method_name
-from dpgraph.inference.progress import progress_bar
 from dpgraph.inference.simplex import dirichlet_draws
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.structure.expfam import BetaPrior, Binomial, DirichletPrior, Multinomial, Natural, Prior, check_prior

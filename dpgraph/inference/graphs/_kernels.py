@@ -6,8 +6,6 @@ The source is plain Python. numba compiles it; tests run it plain too, and both 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -120,14 +118,3 @@ def toggled(
         if gain >= 0.0 or rng.random() < math.exp(gain):
             on[v] = trial
             tally[0] += 1
-
-
-@cache
-def compiled_toggled() -> Callable[..., None]:
-    """``toggled`` compiled; the machine code is kept on disk."""
-    import numba
-    from numba.extending import register_jitable
-
-    for function in (evidence_of, log_prior):
-        register_jitable(function)
-    return numba.njit(toggled, cache=True, nogil=True)

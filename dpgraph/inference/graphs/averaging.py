@@ -13,21 +13,28 @@ from typing import Any
 
 import numpy as np
 
+from dpgraph.inference._kernels import compiled
 from dpgraph.inference.arguments import check_whole_number, seeded
-from dpgraph.inference.chains import Plan, run_chains
+from dpgraph.inference.chains import Plan, progress_bar, run_chains
 from dpgraph.inference.draws import warn_if_not_mixed
 from dpgraph.inference.graphs import _kernels as moves
 from dpgraph.inference.graphs.constraints import Limits
 from dpgraph.inference.methods import Records
 from dpgraph.inference.network import _kernels
 from dpgraph.inference.network._kernels import RESIZES, Layout
-from dpgraph.inference.network.by_records import Latent, accepted_shares, draw_rows, family_counts, row_sizes
+from dpgraph.inference.network.by_records import (
+    Latent,
+    accepted_shares,
+    draw_rows,
+    family_counts,
+    kernel_layout,
+    row_sizes,
+    tables_from_flat,
+)
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, concentration_tables, evidence_for
-from dpgraph.inference.network.layout import kernel_layout, tables_from_flat
 from dpgraph.inference.network.posterior import read_prior, seconds_of_records
 from dpgraph.inference.network.prior import HierarchicalPrior
-from dpgraph.inference.progress import progress_bar
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import released_value
 from dpgraph.structure.frozen import FrozenMap
@@ -150,7 +157,6 @@ class Run:
     plan: Plan
     passes: int
     hierarchy: HierarchicalPrior
-    compiled: bool
 
 
 def draw_averaged(
@@ -165,16 +171,15 @@ def draw_averaged(
     passes: int = 2,
     thin: int = 1,
     progress: bool = False,
-    compiled: bool = True,
     hierarchy: HierarchicalPrior = TABLE_PRIOR,
 ) -> PosteriorDraws:
     """Draws tables and graphs from their posterior given a release (proofs.md P118).
 
     Chains start from one possible graph; each keeps ``draws`` draws, every ``thin`` sweeps. The result is of the
-    network with every parent that some draw has. Without ``compiled`` the same loops run as plain Python.
+    network with every parent that some draw has.
     """
     plan = Plan(draws, burn_in, thin)
-    run = Run(given, start, graphs, plan, passes, hierarchy, compiled)
+    run = Run(given, start, graphs, plan, passes, hierarchy)
     with progress_bar(progress, plan.sweeps, "sweeps of each chain") as tick:
         done = run_chains(lambda _, own: GraphChain(run, own), plan, rng.spawn(chains), tick)
     network = _union(start, [network for mine in done for network, _ in mine.drawn])
@@ -220,9 +225,6 @@ class GraphChain:
         domain = run.start.domain
         self.levels = np.array([domain.sizes[name] for name in run.graphs.order], np.int64)
         self.on = np.array([[o in run.start.parents[name] for o in run.graphs.order] for name in run.graphs.order])
-        self.toggle = moves.compiled_toggled() if run.compiled else moves.toggled
-        self.kernel = _kernels.compiled_sweep() if run.compiled else _kernels.sweep
-        self.relearn = _kernels.compiled_relearned() if run.compiled else _kernels.relearned
         self.grid, self.network = run.hierarchy.grid, run.start
         given = replace(run.given, network=run.start)
         self.latent = Latent.of(given, concentration_tables(run.start, 1.0), rng, len(run.graphs.order))
@@ -236,10 +238,12 @@ class GraphChain:
         """Every few sweeps the arcs; then tables and rows, with a step size for each variable."""
         turned = self._turned() if i % BETWEEN == 0 else UNMOVED
         layout, latent, rows = self.layout, self.latent, self.rows
-        self.relearn(self.rng, layout, latent.counts, self.grid, self.run.hierarchy.centre, self.centres)
+        compiled(_kernels.relearned)(
+            self.rng, layout, latent.counts, self.grid, self.run.hierarchy.centre, self.centres
+        )
         self.theta = draw_rows(self.rng, layout.prior + latent.counts, row_sizes(layout))
         reach = np.repeat(latent.steps.reach[self.place], rows)
-        tally, shifts = latent.sweep(self.kernel, self.rng, layout, self.theta, self.run.passes, reach)
+        tally, shifts = latent.sweep(self.rng, layout, self.theta, self.run.passes, reach)
         if i < self.run.plan.burn_in:
             by_variable = np.zeros((2, rows.size), np.int64)
             by_variable[:, self.place] = np.add.reduceat(shifts, np.cumsum(rows) - rows, axis=1)
@@ -264,7 +268,7 @@ class GraphChain:
         for v, at in enumerate(columns):
             centres[v, : self.levels[v]] = self.centres[ends[at] - self.levels[v] : ends[at]]
         for _ in range(STEPS):
-            self.toggle(
+            compiled(moves.toggled)(
                 self.rng, records, self.latent.n, self.levels, self.on, self.graphs.may, self.graphs.most,
                 self.graphs.cells, self.grid, centres, turns,
             )  # fmt: skip

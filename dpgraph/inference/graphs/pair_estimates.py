@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from dpgraph.inference.graphs.factors import Factors, common_factors
-from dpgraph.inference.network.consistency import residual_estimates
+from dpgraph.inference.network.consistency import joint_estimates, residual_estimates
 from dpgraph.inference.network.evidence import single_releases
-from dpgraph.inference.network.joint_releases import joint_estimates
 from dpgraph.inference.simplex import onto_simplex
 from dpgraph.privacy.checks import Reals
 from dpgraph.privacy.errors import InferenceError

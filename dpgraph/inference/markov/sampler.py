@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph import memory
+from dpgraph.inference._kernels import say_that_loops_are_compiled
 from dpgraph.inference.arguments import check_whole_number
 from dpgraph.inference.chains import Plan, run_chains
 from dpgraph.inference.interruption import processors, stop_flag
@@ -33,7 +34,6 @@ from dpgraph.inference.markov.latent import (
     shrunken,
 )
 from dpgraph.inference.markov.loops import ALL_DIFFER, BLOCKS, FEW_ENTRIES, MOST_TABLES, MOVES
-from dpgraph.inference.progress import say_that_loops_are_compiled
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.structure.markov import transition_counts
 from dpgraph.structure.tables import Integers, Reals

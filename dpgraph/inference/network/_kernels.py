@@ -7,8 +7,6 @@ Variables are numbered with parents before children; a record is a row of codes 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -388,26 +386,3 @@ def relearned(
             for cell in range(first, last):
                 layout.prior[cell] = concentration * centre[(cell - first) % levels]
         at += levels
-
-
-@cache
-def compiled_relearned() -> Callable[..., None]:
-    """``relearned`` compiled; the machine code is kept on disk."""
-    import numba
-    from numba.extending import register_jitable
-
-    for function in (concentration_chosen, centre_drawn):
-        register_jitable(function)
-    return numba.njit(relearned, cache=True, nogil=True)
-
-
-@cache
-def compiled_sweep() -> Callable[..., int]:
-    """``sweep`` compiled; the machine code is kept on disk."""
-    import numba
-    from numba.extending import register_jitable
-
-    moves = (refreshed, copied, by_cell, log_rising, split, relabelled, shifted, all_shifted, resized)
-    for function in (index_of, draw, counted, moved, accepts, *moves):
-        register_jitable(forceinline=True)(function)
-    return numba.njit(sweep, cache=True, nogil=True)

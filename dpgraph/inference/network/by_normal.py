@@ -26,9 +26,8 @@ from dpgraph.inference.counts.many_cells import many_cells
 from dpgraph.inference.counts.table_chain import Statistics, draw_table
 from dpgraph.inference.network.by_tables import noisy_margin
 from dpgraph.inference.network.consistency import residual_estimates
-from dpgraph.inference.network.draws import PosteriorDraws
+from dpgraph.inference.network.draws import HeldDraws, PosteriorDraws, check_draws
 from dpgraph.inference.network.evidence import Evidence, block_weights, evidence, rows_estimate
-from dpgraph.inference.network.held_draws import HeldDraws, check_draws
 from dpgraph.structure.basis import cell_variance, contrast_norms, ordered, subsets, table_of
 from dpgraph.structure.joint import JointCounts, PooledCounts, Several
 from dpgraph.structure.network import Family, Network

@@ -9,22 +9,22 @@ of different rows have latent rows each and take turns, the family counts of the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.inference.chains import Plan, run_chains
+from dpgraph.inference._kernels import compiled
+from dpgraph.inference.chains import Plan, progress_bar, run_chains
 from dpgraph.inference.network import _kernels
 from dpgraph.inference.network._kernels import LEVELS, RECORDS, RESIZES, SHIFTS, THETA, Layout
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, concentration_tables, contingency_table, rows_estimate
-from dpgraph.inference.network.layout import flat_tables, kernel_layout, tables_from_flat
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.queries import sample_codes
-from dpgraph.inference.progress import progress_bar
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Holding, Network
 from dpgraph.structure.tables import Integers, Probabilities, Reals, margin
@@ -38,8 +38,6 @@ BETWEEN, FORGOTTEN = 5, 20
 #: Where the accepted and tried moves of each kind stand in a tally.
 MOVES = {"records": RECORDS, "shifts": SHIFTS, "resizes": RESIZES}
 
-Sweep = Callable[..., int]
-
 
 def draw_by_records(
     given: Evidence | Sequence[Evidence],
@@ -52,7 +50,6 @@ def draw_by_records(
     passes: int = 2,
     thin: int = 1,
     progress: bool = False,
-    compiled: bool = True,
     hierarchy: HierarchicalPrior | None = None,
 ) -> PosteriorDraws:
     """Draws of every table given the released tables of one data set, or of several with different rows.
@@ -60,13 +57,11 @@ def draw_by_records(
     Chains run in threads, from different perturbations of the release; step sizes adapt in burn-in alone. A sweep costs
     O(n (variables + tables)), memory a byte or two for each variable of each record. ``concentration`` is the Dirichlet
     prior of every variable, axes (variable, *parents), above 0; with a ``hierarchy`` only of variables without parents,
-    and where chains start. Without ``compiled`` the same loops draw the same as plain Python.
+    and where chains start.
     """
     parts = (given,) if isinstance(given, Evidence) else tuple(given)
     network, plan = parts[0].network, Plan(draws, burn_in, thin)
-    sweep = _kernels.compiled_sweep() if compiled else _kernels.sweep
-    relearn = _kernels.compiled_relearned() if compiled else _kernels.relearned
-    settings = Settings(parts, concentration, plan, passes, sweep, relearn, hierarchy)
+    settings = Settings(parts, concentration, plan, passes, hierarchy)
     with progress_bar(progress, plan.sweeps, "sweeps of each chain") as tick:
         done = run_chains(lambda _, own: RecordChain(settings, own), plan, rng.spawn(chains), tick)
     last = np.concatenate([one.records[: one.n] for one in done[0].latent])
@@ -136,7 +131,7 @@ class Latent:
         return cls(np.ascontiguousarray(records), len(records), counts, np.concatenate(left), steps)
 
     def sweep(
-        self, kernel: Sweep, rng: np.random.Generator, layout: Layout, theta: Reals, passes: int, reach: Reals
+        self, rng: np.random.Generator, layout: Layout, theta: Reals, passes: int, reach: Reals
     ) -> tuple[Integers, Integers]:
         """One sweep in place: the accepted and tried moves, and of these the shifts of each row, shape (2, rows)."""
         needed = self.n + self.steps.attempts * self.steps.most_records
@@ -145,7 +140,7 @@ class Latent:
             roomy[: self.n] = self.records[: self.n]
             self.records = roomy
         shifts, tally = np.zeros((2, reach.size), np.int64), np.zeros(6, np.int64)
-        self.n = kernel(
+        self.n = compiled(_kernels.sweep)(
             rng, layout, theta, self.records, self.n, self.residual, self.counts, passes, reach, shifts,
             self.steps.attempts, self.steps.most_records, tally,
         )  # fmt: skip
@@ -155,15 +150,13 @@ class Latent:
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """The settings that all chains share: the evidence of each data set, the prior, the lengths and the loops."""
+    """The settings that all chains share: the evidence of each data set, the prior and the lengths."""
 
     given: tuple[Evidence, ...]
     concentration: Mapping[str, Reals]
     plan: Plan
     passes: int
-    sweep: Sweep
-    relearn: Callable[..., None]
-    hierarchy: HierarchicalPrior | None = None
+    hierarchy: HierarchicalPrior | None
 
 
 class RecordChain:
@@ -189,12 +182,12 @@ class RecordChain:
         burning = i < run.plan.burn_in
         if run.hierarchy is not None:
             learned = run.hierarchy.grid, run.hierarchy.centre, self._centres
-            run.relearn(self._rng, self._layouts[0], self._counts(), *learned)
+            compiled(_kernels.relearned)(self._rng, self._layouts[0], self._counts(), *learned)
         self._theta = draw_rows(self._rng, prior + self._counts(), self._sizes)
         for layout, mine in zip(self._layouts, self.latent, strict=True):
             if len(self.latent) > 1:
                 layout = layout._replace(prior=prior + self._counts() - mine.counts)
-            tally, shifts = mine.sweep(run.sweep, self._rng, layout, self._theta, run.passes, mine.steps.reach)
+            tally, shifts = mine.sweep(self._rng, layout, self._theta, run.passes, mine.steps.reach)
             if burning:
                 mine.steps.adapt(shifts, tally[RESIZES:])
             else:
@@ -250,7 +243,7 @@ def tables_given_counts(
     """
     layout = kernel_layout(Evidence(network, (), 0), concentration_tables(network, 1.0))
     flat, sizes, centres = flat_tables(network, counts).astype(np.int64), row_sizes(layout), uniform_centres(layout)
-    relearn, kept = _kernels.compiled_relearned(), np.empty((draws, flat.size))
+    relearn, kept = compiled(_kernels.relearned), np.empty((draws, flat.size))
     for i in range((draws + FORGOTTEN) * BETWEEN):
         relearn(rng, layout, flat, hierarchy.grid, hierarchy.centre, centres)
         at, rest = divmod(i, BETWEEN)
@@ -314,3 +307,87 @@ def _from_contrasts(given: Evidence, values: list[Reals], family: Family, n: int
             lifted = part.reshape([size if name in inside else 1 for name, size in zip(family, shape, strict=True)])
             total = total + lifted * (part.size / math.prod(shape))
     return total
+
+
+def kernel_layout(given: Evidence, concentration: Mapping[str, Reals]) -> Layout:
+    """The arrays of the released tables and of the Dirichlet prior of every variable, axes (variable, *parents)."""
+    network, tables = given.network, given.tables
+    position = {name: v for v, name in enumerate(network.order)}
+    below = _descendants(network)
+    reached = [{v, *mine} for v, mine in enumerate(below)]
+    held = [{position[name] for name in table.variables} for table in tables]
+    touched = [[t for t, mine in enumerate(held) if mine & under] for under in reached]
+    sizes = [network.domain.sizes[name] for name in network.order]
+    rows = [network.cells(network.parents[name]) for name in network.order]
+    cells = [many * size for many, size in zip(rows, sizes, strict=True)]
+    nodes = zip(sizes, _starts(cells), _starts(rows), strict=True)
+    widths = [table.values.size for table in tables]
+    dense = [0 if table.weights is None else table.weights.size for table in tables]
+    weights = [start if size else -1 for start, size in zip(_starts(dense), dense, strict=True)]
+    measured = zip(_starts(widths), widths, weights, strict=True)
+    return Layout(
+        nodes=_lines(nodes, [_pairs(network, position, network.parents[name]) for name in network.order]),
+        tables=_lines(measured, [_pairs(network, position, table.variables) for table in tables]),
+        laws=np.array([table.noise.penalties for table in tables], float).reshape(-1, 2),
+        weights=np.concatenate(
+            [np.zeros(0, np.int64), *(t.weights.reshape(-1) for t in tables if t.weights is not None)]
+        ),
+        prior=flat_tables(network, concentration),
+        below=_padded([[len(mine), *mine] for mine in below]),
+        touched=_padded([[len(mine), *mine] for mine in touched]),
+    )
+
+
+def flat_tables(network: Network, tables: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Tables with axes (variable, *parents) end to end, parents before children, row by row."""
+    return np.concatenate([tables[name].reshape(len(tables[name]), -1).T.reshape(-1) for name in network.order])
+
+
+def tables_from_flat(network: Network, flat: Reals) -> dict[str, Reals]:
+    """The inverse of ``flat_tables`` along the last axis; other axes come first in each table."""
+    tables: dict[str, Reals] = {}
+    at = 0
+    for name in network.order:
+        family = network.family(name)
+        size, cells, lead = network.domain.sizes[name], network.cells(family), flat.shape[:-1]
+        rows = flat[..., at : at + cells].reshape(*lead, cells // size, size)
+        tables[name] = np.moveaxis(rows, -1, len(lead)).reshape(*lead, *network.shape(family))
+        at += cells
+    return {name: tables[name] for name in network.domain.names}
+
+
+def _descendants(network: Network) -> list[list[int]]:
+    """The descendants of each variable, by number, parents before children."""
+    position = {name: v for v, name in enumerate(network.order)}
+    under: list[set[int]] = [set() for _ in position]
+    for name in reversed(network.order):
+        for parent in network.parents[name]:
+            under[position[parent]] |= {position[name], *under[position[name]]}
+    return [sorted(mine) for mine in under]
+
+
+def _pairs(network: Network, position: Mapping[str, int], names: Family) -> list[int]:
+    """Each variable's number, and how far apart its neighbouring levels are in a table stored in C order."""
+    pairs: list[int] = []
+    stride = network.cells(names)
+    for name in names:
+        stride //= network.domain.sizes[name]
+        pairs += [position[name], stride]
+    return pairs
+
+
+def _lines(headers: Iterable[tuple[int, int, int]], pairs: list[list[int]]) -> Integers:
+    """A line for each node or table: how many pairs, its header, the pairs."""
+    return _padded([[len(mine) // 2, *header, *mine] for header, mine in zip(headers, pairs, strict=True)])
+
+
+def _padded(lines: list[list[int]]) -> Integers:
+    """Lists of unequal length as one array."""
+    array = np.zeros((len(lines), max(map(len, lines), default=0)), np.int64)
+    for at, line in enumerate(lines):
+        array[at, : len(line)] = line
+    return array
+
+
+def _starts(sizes: list[int]) -> list[int]:
+    return list(accumulate(sizes, initial=0))[:-1]

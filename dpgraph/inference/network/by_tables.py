@@ -14,9 +14,8 @@ import numpy as np
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.dirichlet_multinomial import counts_sampler
 from dpgraph.inference.interruption import heed, interruptible
-from dpgraph.inference.network.draws import PosteriorDraws
+from dpgraph.inference.network.draws import HeldDraws, PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, MeasuredTable
-from dpgraph.inference.network.held_draws import HeldDraws
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.structure.network import Family
 from dpgraph.structure.tables import Integers, Reals, margin

@@ -7,14 +7,14 @@ depends on all of A and nothing else; tables rebuilt from inverse-variance avera
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from dpgraph.inference.network.joint_releases import joint_estimates, measured_tables, pooled_estimates, read_released
+from dpgraph.inference.network.evidence import read_released
 from dpgraph.inference.simplex import onto_simplexes
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.measurements import NoiseLaw
@@ -35,6 +35,9 @@ from dpgraph.waiting import counted
 
 #: Rounds of alternating projection; a hundred change the error of family marginals by less than one part in a hundred.
 ROUNDS = 30
+
+#: The estimate of every residual block, and the variance of each of its coordinates.
+Estimates = Mapping[Family, tuple[Reals, float]]
 
 
 def reconcile(
@@ -167,6 +170,44 @@ def _table_estimates(network: Network, noisy: NoisyCounts | JointCounts) -> dict
     solve = _Averaging(network, spreads, noisy.n)
     mean, variances = solve.by_block(solve.averaged(solve.stacked(tables))), solve.variances
     return {block: (mean[block], variances[block]) for block in coefficient_blocks(network) if block in mean}
+
+
+def measured_tables(noisy: NoisyCounts | JointCounts) -> tuple[dict[Family, Reals], dict[Family, float]]:
+    """The measured tables, and the variance of their noise along any direction that sums to zero.
+
+    A table of several releases is their inverse-variance average, which loses nothing for least squares (proofs.md
+    P75).
+    """
+    parts: Any = noisy.parts if isinstance(noisy, JointCounts) else (noisy,)
+    each = [
+        {k: (t.astype(float), part.laws[k].contrast_variance(t.size)) for k, t in part.tables.items()} for part in parts
+    ]
+    found = joint_estimates(each, None)
+    return {key: mean for key, (mean, _) in found.items()}, {key: spread for key, (_, spread) in found.items()}
+
+
+def joint_estimates(parts: Iterable[Estimates], n: int | None) -> dict[Family, tuple[Reals, float]]:
+    """The inverse-variance average of each residual block from releases of the same rows; exact ones win, as does n."""
+    met: dict[Family, list[tuple[Reals, float]]] = {}
+    for part in parts:
+        for block, estimate in part.items():
+            met.setdefault(block, []).append(estimate)
+    found: dict[Family, tuple[Reals, float]] = {}
+    for block, mine in met.items():
+        weights = [1 / max(spread, 1e-300) for _, spread in mine]
+        total = sum(weights)
+        mean = sum((weight / total * values for weight, (values, _) in zip(weights, mine, strict=True)), np.zeros(()))
+        exact = any(spread == 0 for _, spread in mine)
+        found[block] = mine[0] if len(mine) == 1 else (np.asarray(mean), 0.0 if exact else 1 / total)
+    return found if n is None else found | {(): (np.array(float(n)), 0.0)}
+
+
+def pooled_estimates(parts: Sequence[Estimates]) -> dict[Family, tuple[Reals, float]]:
+    """The estimate of each residual block of all rows together from releases of different rows: sums."""
+    return {
+        block: (np.asarray(sum(part[block][0] for part in parts)), sum(part[block][1] for part in parts))
+        for block in parts[0]
+    }
 
 
 def _plain(part: Any) -> Any:

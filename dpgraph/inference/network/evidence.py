@@ -18,8 +18,11 @@ import numpy.typing as npt
 
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.measurements import NoiseLaw
+from dpgraph.privacy.records import Provenance, joint_release, released_value
 from dpgraph.structure.basis import contrast_matrix, fixed_point
-from dpgraph.structure.joint import JointCounts
+from dpgraph.structure.domain import NetworkError
+from dpgraph.structure.joint import JointCounts, PooledCounts, Several, learning
+from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Family, Holding, Network
 from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, Reals
 
@@ -104,6 +107,30 @@ def evidence_for(network: Network, noisy: NoisyCounts | NoisyCoefficients | Join
     """
     parts = single_releases(noisy)
     return Evidence(network, tuple(table for part in parts for table in _measured(part)), noisy.n)
+
+
+def read_released(noisy: Any, network: Network | None) -> tuple[Any, Provenance | None]:
+    """The value to learn from and its record: of a release, or of a list of releases of the same rows.
+
+    ``network`` is the one to learn, None the one that was released.
+    """
+    together = joint_release(noisy) if isinstance(noisy, list | tuple) else noisy
+    value, provenance = released_value(together)
+    if network is not None:
+        value = learning(value, network)
+    if isinstance(value, JointCounts | PooledCounts) and value.network is None:
+        raise NetworkError("these releases are of different networks; name the one to learn, network=")
+    return value, provenance
+
+
+def check_graph(value: Any) -> None:
+    """Refuses tables without a graph where one is needed: every variable would be independent of every other."""
+    if isinstance(getattr(value, "network", None), Margins):
+        named = ", or give network=, --network of a command" if isinstance(value, NoisyCounts | Several) else ""
+        raise InferenceError(
+            "these are tables without a graph, in which nothing depends on anything; choose one first: "
+            f"dg.choose_network(release), of a release of counts or coefficients{named}"
+        )
 
 
 def single_releases(noisy: Any) -> tuple[Any, ...]:

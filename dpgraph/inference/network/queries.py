@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.inference.arguments import check_whole_number, generator
-from dpgraph.inference.network.joint_releases import check_graph
+from dpgraph.inference.network.evidence import check_graph
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Release
 from dpgraph.structure.conversion import array_of

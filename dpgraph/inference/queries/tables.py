@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpgraph.inference.network.draws import PosteriorDraws
-from dpgraph.inference.network.joint_releases import check_graph
+from dpgraph.inference.network.evidence import check_graph
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Release

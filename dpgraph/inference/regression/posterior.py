@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.inference.chains import effective_size, r_hat
+from dpgraph.inference.chains import effective_size, progress_bar, r_hat
 from dpgraph.inference.draws import mixed
 from dpgraph.inference.methods import Automatic, Hamiltonian, PlugIn, chosen_method
-from dpgraph.inference.progress import progress_bar
 from dpgraph.inference.regression.chain import (
     SHRINKING,
     Kept,

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, roots_legendre
 
-from dpgraph.inference.classifier import _kernels, loops
-from dpgraph.inference.classifier.layout import is_star, label_last, star_of, starting_state
+from dpgraph.inference._kernels import compiled
+from dpgraph.inference.classifier import loops, sampler
 from dpgraph.inference.classifier.loops import new_draws
-from dpgraph.inference.classifier.sampler import draw_by_counts
+from dpgraph.inference.classifier.sampler import draw_by_counts, is_star, label_last, star_of, starting_state
 from dpgraph.inference.network.evidence import evidence
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
 from dpgraph.structure.network import Network
@@ -88,7 +88,7 @@ def chained(given, prior, draws=30_000):
     """The same means from one long compiled chain, with Monte Carlo errors from fifty batches."""
     star = star_of(given, "y", prior)
     state, rng = starting_state(star, np.random.default_rng(3)), np.random.default_rng(4)
-    sweep, found = _kernels.compiled_sweep(), np.empty((draws, 4))
+    sweep, found = compiled(loops.sweep), np.empty((draws, 4))
     for i in range(-500, draws):
         sweep(rng, star.plan, state, np.array(GRID), np.zeros(2), 2, 4)
         if i >= 0:
@@ -147,20 +147,21 @@ def test_features_measured_together_and_the_label_alone_agree_with_enumeration()
     assert (np.abs(found[:3] - sums[1:] / sums[0]) < 5 * error[:3]).all(), (found, sums[1:] / sums[0], error)
 
 
-def test_compiled_and_plain_loops_give_the_same_draws():
+def test_compiled_and_plain_loops_give_the_same_draws(plain):
     given = released({("a", "y"): A, ("b", "y"): B}, DiscreteLaplace(2.0), None)
     settings = {"draws": 5, "burn_in": 3, "thin": 1}
-    plain = draw_by_counts(given, "y", rng=np.random.default_rng(1), compiled=False, **settings)
     fast = draw_by_counts(given, "y", rng=np.random.default_rng(1), **settings)
+    plain(sampler)
+    slow = draw_by_counts(given, "y", rng=np.random.default_rng(1), **settings)
     for name in "yab":
-        np.testing.assert_allclose(plain.tables[name], fast.tables[name], rtol=1e-9)
+        np.testing.assert_allclose(slow.tables[name], fast.tables[name], rtol=1e-9)
 
 
 @pytest.mark.parametrize(("rows", "share"), [(1, 0.3), (40, 0.3), (40, 30.0), (300, 4.0)])
 def test_new_draws_have_the_law_of_the_urn(rows, share):
     """Mean and variance of a sum of independent events, each within 5 standard errors of 20 000 draws."""
-    rng, compiled = np.random.default_rng(5), _jit(new_draws)
-    found = np.array([compiled(rng, rows, share) for _ in range(20_000)])
+    rng, fast = np.random.default_rng(5), _jit(new_draws)
+    found = np.array([fast(rng, rows, share) for _ in range(20_000)])
     chance = share / (share + np.arange(rows))
     variance = (chance * (1 - chance)).sum()
     assert abs(found.mean() - chance.sum()) <= 5 * np.sqrt(variance / len(found)) + 1e-12

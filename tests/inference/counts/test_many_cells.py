@@ -14,10 +14,10 @@ from tests.inference.counts.test_dirichlet_multinomial import chi_square, poster
 LAWS = [DiscreteLaplace(3.0), DiscreteGaussian(2.5)]
 
 
-def drawn(noisy, law, concentration, n, size, *, compiled=False, seed=1, log_prior_n=None):
-    """Draws of one table, the loop in plain Python."""
+def drawn(noisy, law, concentration, n, size, *, seed=1, log_prior_n=None):
+    """Draws of one table."""
     measured = [(np.array(noisy), CellNoise(law))]
-    sampler = counts_sampler(measured, np.array(concentration), n, compiled=compiled, log_prior_n=log_prior_n)
+    sampler = counts_sampler(measured, np.array(concentration), n, log_prior_n=log_prior_n)
     return sampler(np.random.default_rng(seed), size)
 
 
@@ -78,7 +78,7 @@ def test_windows_are_wide_enough_for_what_is_given():
     """4096 cells of which each was released 30 scales too low: the tilt brings the mass to the windows' ends, which
     are made wider; the counts add up to n and their mean is n / K."""
     noisy = np.full(4096, -60)
-    found = drawn(noisy, DiscreteLaplace(2.0), np.ones(4096), 4096 * 50, 2, compiled=True)
+    found = drawn(noisy, DiscreteLaplace(2.0), np.ones(4096), 4096 * 50, 2)
     assert (found.sum(axis=1) == 4096 * 50).all()
     assert found.std() > 5  # counts above noisy ones by far: geometric, tilted, of mean 50
 
@@ -91,14 +91,15 @@ def test_cells_that_differ_too_much_or_are_few_are_drawn_one_after_another(monke
     assert many_cells.many_cells([(np.arange(9), CellNoise(DiscreteLaplace(2.0)))], np.ones(9), 20) is None
 
 
-def test_threads_and_compilation_change_no_draw(monkeypatch):
+def test_threads_and_compilation_change_no_draw(monkeypatch, plain):
     rng = np.random.default_rng(3)
     noisy, law = rng.integers(-4, 6, 4500), DiscreteLaplace(2.0)
-    wanted = drawn(noisy, law, np.ones(4500), 3000, 5, compiled=True)
+    wanted = drawn(noisy, law, np.ones(4500), 3000, 5)
     for threads in (1, 2, 5):
         monkeypatch.setattr(interruption, "processors", lambda threads=threads: threads)
-        assert (drawn(noisy, law, np.ones(4500), 3000, 5, compiled=True) == wanted).all()
-    assert (drawn(noisy, law, np.ones(4500), 3000, 5, compiled=False) == wanted).all()
+        assert (drawn(noisy, law, np.ones(4500), 3000, 5) == wanted).all()
+    plain(many_cells)
+    assert (drawn(noisy, law, np.ones(4500), 3000, 5) == wanted).all()
 
 
 @pytest.mark.proof
@@ -111,7 +112,7 @@ def test_many_cells_have_the_means_and_the_spread_of_cells_one_after_another(mon
     truth = rng.poisson(0.8, 4096)
     noise = rng.geometric(0.4, (2, 4096))
     noisy, n, law = truth + noise[0] - noise[1], int(truth.sum()), DiscreteLaplace(-1 / np.log(0.6))
-    halves = drawn(noisy, law, np.ones(4096), n, 200, compiled=True)
+    halves = drawn(noisy, law, np.ones(4096), n, 200)
     monkeypatch.setattr(dirichlet_multinomial, "many_cells", lambda *_, **__: None)
     each = drawn(noisy, law, np.ones(4096), n, 20)
     for value in range(-2, 6):

@@ -11,7 +11,7 @@ from scipy.linalg import helmert, null_space
 
 import dpgraph as dg
 from dpgraph.inference.network import by_normal as normal
-from dpgraph.inference.network import held_draws
+from dpgraph.inference.network import draws as network_draws
 from dpgraph.inference.network.by_normal import draw_by_normal
 from dpgraph.inference.network.consistency import residual_estimates
 from dpgraph.inference.network.evidence import concentration_tables
@@ -129,7 +129,7 @@ def latent_counts(monkeypatch, noisy, draws=DRAWS, **settings):
         seen.append(concentration)
         return np.full_like(concentration, 1 / concentration.shape[1])
 
-    monkeypatch.setattr(held_draws, "dirichlet_draws", recorded)
+    monkeypatch.setattr(network_draws, "dirichlet_draws", recorded)
     prior = concentration_tables(noisy.network, 0.5)
     draw_by_normal(noisy, prior, rng=np.random.default_rng(8), draws=draws, **settings)
     monkeypatch.undo()

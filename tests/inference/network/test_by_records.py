@@ -10,6 +10,7 @@ from scipy.special import gammaln, logsumexp
 
 import dpgraph as dg
 from dpgraph.inference import interruption
+from dpgraph.inference._kernels import compiled
 from dpgraph.inference.network import _kernels, by_records
 from dpgraph.inference.network.by_records import draw_by_records
 from dpgraph.inference.network.evidence import (
@@ -216,18 +217,17 @@ SMALL = [
 @pytest.mark.proof
 @pytest.mark.parametrize("hierarchy", [None, HierarchicalPrior()], ids=["given", "learned"])
 @pytest.mark.parametrize(("mechanism", "neighbours"), SMALL)
-def test_compiled_equals_plain(mechanism, neighbours, hierarchy):
+def test_compiled_equals_plain(plain, mechanism, neighbours, hierarchy):
     given = asia_evidence(mechanism, neighbours)
     settings = {"draws": 15, "burn_in": 10, "chains": 2, "hierarchy": hierarchy}
     prior = uneven(given.network)
-    plain, compiled = (
-        draw_by_records(given, prior, rng=np.random.default_rng(4), compiled=compiled, **settings)
-        for compiled in (False, True)
-    )
-    assert plain.tables == compiled.tables
-    assert plain.records == compiled.records
-    assert plain.acceptance == compiled.acceptance
-    assert np.array_equal(plain.n, compiled.n) if given.n is None else plain.n is None
+    fast = draw_by_records(given, prior, rng=np.random.default_rng(4), **settings)
+    plain(by_records)
+    slow = draw_by_records(given, prior, rng=np.random.default_rng(4), **settings)
+    assert slow.tables == fast.tables
+    assert slow.records == fast.records
+    assert slow.acceptance == fast.acceptance
+    assert np.array_equal(slow.n, fast.n) if given.n is None else slow.n is None
 
 
 @pytest.mark.parametrize(("giving", "taking"), [(0, 1), (0, 3), (2, 1), (3, 0)])
@@ -252,7 +252,7 @@ def test_counts_and_residuals_stay_those_of_the_records(monkeypatch, mechanism, 
     sweeps = []
 
     def checked(rng, layout, theta, records, n, residual, counts, *rest):
-        n = compiled(rng, layout, theta, records, n, residual, counts, *rest)
+        n = fast(rng, layout, theta, records, n, residual, counts, *rest)
         columns = {name: records[:n, v].astype(np.int64) for v, name in enumerate(network.order)}
         left = [t.values - t.statistics(contingency_table(columns, t.variables, t.shape)) for t in given.tables]
         assert np.array_equal(residual, np.concatenate(left))
@@ -262,8 +262,8 @@ def test_counts_and_residuals_stay_those_of_the_records(monkeypatch, mechanism, 
         sweeps.append(n)
         return n
 
-    compiled = _kernels.compiled_sweep()
-    monkeypatch.setattr(_kernels, "compiled_sweep", lambda: checked)
+    fast = compiled(_kernels.sweep)
+    monkeypatch.setattr(by_records, "compiled", lambda _: checked)
     drawn = draw_by_records(given, uneven(network), rng=np.random.default_rng(5), draws=50, burn_in=50, chains=1)
     assert len(sweeps) == 100
     assert all(len(column) == sweeps[-1] for column in drawn.records.values())
@@ -275,10 +275,10 @@ def test_steps_adapt_in_burn_in_and_nowhere_else(monkeypatch):
 
     def watched(*arguments):
         seen.append((arguments[8].copy(), *arguments[10:12]))
-        return compiled(*arguments)
+        return fast(*arguments)
 
-    compiled = _kernels.compiled_sweep()
-    monkeypatch.setattr(_kernels, "compiled_sweep", lambda: watched)
+    fast = compiled(_kernels.sweep)
+    monkeypatch.setattr(by_records, "compiled", lambda _: watched)
     draw_by_records(given, uneven(given.network), rng=np.random.default_rng(6), draws=30, burn_in=20, chains=1)
     reach, *_ = zip(*seen, strict=True)
     assert all(not np.array_equal(one, two) for one, two in pairwise(reach[:21]))
@@ -303,7 +303,7 @@ def test_an_interruption_stops_every_chain_after_its_sweep(monkeypatch):
         assert swept.wait(600)  # a guard against a hang, no clock: the first sweep sets it
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_kernels, "compiled_sweep", lambda: endless)
+    monkeypatch.setattr(by_records, "compiled", lambda _: endless)
     monkeypatch.setattr(interruption, "result_of", interrupted)
     with pytest.raises(KeyboardInterrupt):
         draw_by_records(LAPLACE, uneven(CHAIN), rng=np.random.default_rng(1), draws=10_000_000, burn_in=0)
@@ -323,14 +323,13 @@ def test_draws_repeat_with_the_generator_and_chains_differ():
 
 
 @pytest.mark.proof
-def test_many_levels_take_two_bytes():
+def test_many_levels_take_two_bytes(plain):
     network = dg.Network.of({"a": range(300), "b": [0, 1]}, {"b": ["a"]})
     values = np.zeros(600, np.int64)
     values[[7, 599]] = 3
     given = Evidence(network, (MeasuredTable(("b", "a"), (2, 300), values, DiscreteLaplace(0.2)),), 6)
-    drawn = draw_by_records(
-        given, concentration_tables(network, 0.01), rng=np.random.default_rng(1), draws=3, compiled=False
-    )
+    plain(by_records)
+    drawn = draw_by_records(given, concentration_tables(network, 0.01), rng=np.random.default_rng(1), draws=3)
     assert drawn.records["a"].max() <= 299
     assert np.isfinite(drawn.tables["a"]).all()
 

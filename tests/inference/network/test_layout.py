@@ -5,8 +5,8 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.inference.network import _kernels
+from dpgraph.inference.network.by_records import flat_tables, kernel_layout, tables_from_flat
 from dpgraph.inference.network.evidence import concentration_tables, evidence
-from dpgraph.inference.network.layout import flat_tables, kernel_layout, tables_from_flat
 from dpgraph.inference.network.queries import sample_codes
 from dpgraph.statistics.rows.codes import Codes
 from dpgraph.structure.frozen import FrozenMap

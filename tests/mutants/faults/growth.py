@@ -51,7 +51,7 @@ MUTANTS = (
     ),
     Mutant(
         "draws on disk put one draw too late",
-        "inference/network/held_draws.py",
+        "inference/network/draws.py",
         "self._tables[name][0, start : start + len(values)] = values",
         "self._tables[name][0, start + self.on_disk : start + len(values)] = values[self.on_disk :] * 1.0",
         (f"{MEMORY}::test_draws_on_disk_are_those_in_memory",),

@@ -20,21 +20,21 @@ MUTANTS = (
     ),
     Mutant(
         "releases averaged by their variances",
-        "inference/network/joint_releases.py",
+        "inference/network/consistency.py",
         "weights = [1 / max(spread, 1e-300) for _, spread in mine]",
         "weights = [max(spread, 1e-300) for _, spread in mine]",
         (f"{SEVERAL}::test_consistent_tables_are_least_squares_over_all_releases",),
     ),
     Mutant(
         "the average of two releases with the variance of a plain mean",
-        "inference/network/joint_releases.py",
+        "inference/network/consistency.py",
         "else 1 / total",
         "else sum(spread for _, spread in mine) / len(mine) ** 2",
         (f"{SEVERAL}::test_two_gaussian_releases_are_as_one_with_the_precision_weighted_mean",),
     ),
     Mutant(
         "pooled rows with the noise of one release",
-        "inference/network/joint_releases.py",
+        "inference/network/consistency.py",
         "sum(part[block][1] for part in parts))",
         "max(part[block][1] for part in parts))",
         (f"{POOLED}::test_residuals_and_their_variances_add",),
@@ -49,8 +49,8 @@ MUTANTS = (
     Mutant(
         "a prior learned from the rows of one release",
         "inference/network/by_records.py",
-        "run.relearn(self._rng, self._layouts[0], self._counts(),",
-        "run.relearn(self._rng, self._layouts[0], self.latent[0].counts,",
+        "(self._rng, self._layouts[0], self._counts(),",
+        "(self._rng, self._layouts[0], self.latent[0].counts,",
         (f"{POOLED}::test_a_prior_that_learns_reads_the_rows_of_both_data_sets",),
     ),
     Mutant(
