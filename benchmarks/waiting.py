@@ -294,7 +294,6 @@ def learned_steps(folder: Path) -> list[Step]:
             dg.read_network(f"example:{name}").domain,
             epsilon=1,
             unit=unit,
-            seed=0,
             **settings,
             **SHOWN,
         )

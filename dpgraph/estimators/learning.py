@@ -32,7 +32,6 @@ def learn_network(
     constraints: Constraints | None = None,
     person: str | None = None,
     n: int | None = None,
-    seed: int | None = None,
     noise: Noise | None = None,
     progress: bool = False,
 ) -> LearnedNetwork:
@@ -57,7 +56,6 @@ def learn_network(
         person: The column that says whose row it is, no variable of the domain. Of each person as many rows as the unit
             protects are kept, chosen once by a fresh secret key whatever the rows of others (``cap_rows``).
         n: About how many rows there are, where that is public; a guess does, for it decides only what is measured.
-        seed: For what follows the release.
         noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, marks the release as not private.
         progress: A bar on a terminal.
 
@@ -87,7 +85,6 @@ def learn_network(
         unit=unit,
         constraints=constraints,
         n=n,
-        seed=seed,
         noise=noise,
     )
     name, task = chosen_method(task, method)
@@ -119,7 +116,6 @@ def learning_task(
     budget: Budget | None = None,
     unit: PrivacyUnit | None = None,
     n: int | None = None,
-    seed: int | None = None,
     noise: Noise | None = None,
     constraints: Constraints | None = None,
 ) -> Task:
@@ -129,8 +125,6 @@ def learning_task(
         raise NetworkError("a graph needs two variables at least; the domain declares one")
     if n is not None:
         check_whole("n", n, 1, 2**53)
-    if seed is not None:
-        check_whole("seed", seed, 0)
     spend, slack = exact(epsilon), exact_delta(delta)
     if budget is None:
         budget = Budget(spend, slack, unit=unit)
@@ -138,7 +132,7 @@ def learning_task(
         raise ReleaseError(f"budget is what is charged, such as dg.Budget(1), or None; got {budget!r:.60}")
     elif unit is not None and unit != budget.unit:
         raise ReleaseError(f"unit ({unit}) differs from the budget's ({budget.unit}); leave unit out")
-    return Task(domain, spend, slack, budget, constraints_within(constraints, domain), n, seed=seed, noise=noise)
+    return Task(domain, spend, slack, budget, constraints_within(constraints, domain), n, noise=noise)
 
 
 def chosen_method(task: Task, method: str) -> tuple[str, Task]:

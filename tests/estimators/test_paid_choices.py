@@ -41,9 +41,7 @@ def learned(way, *, epsilon="1", delta=0, unit=ADD, seed=1, rows=None, **setting
     frame, domain = parity() if rows is None else rows
     budget = dg.Budget(100, "0.1", unit=unit)
     noise = dg.testing.SeededNoise(seed)
-    made = dg.learn_network(
-        frame, domain, epsilon=epsilon, delta=delta, budget=budget, noise=noise, seed=seed, **way, **settings
-    )
+    made = dg.learn_network(frame, domain, epsilon=epsilon, delta=delta, budget=budget, noise=noise, **way, **settings)
     return made, budget
 
 

@@ -66,7 +66,7 @@ def _learn(task: Task, rows: Any) -> LearnedNetwork:
     releases.append(_release(task, rows, *designed(task.constraints, mechanism, unit, n)))
     made = joint_release(releases)
     made = replace(made, event=in_turn(made.event))  # the noisy number of rows decides which tables are measured
-    return replace(choose_within(made, task.constraints, seed=task.seed), reason=task.reason)
+    return replace(choose_within(made, task.constraints), reason=task.reason)
 
 
 def _counted(task: Task, rows: Any, margins: Margins) -> Counts:

@@ -26,7 +26,6 @@ class Task:
     constraints: Limits
     n: int | None = None
     reason: str = "as asked"
-    seed: int | None = None
     noise: Noise | None = None
 
 

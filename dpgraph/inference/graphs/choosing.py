@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dpgraph import memory
-from dpgraph.inference.arguments import check_whole_number
 from dpgraph.inference.graphs.constraints import Constraints, Limits, constraints_within
-from dpgraph.inference.graphs.entropy import LARGEST, QUICK_STEPS, fitted_joint
 from dpgraph.inference.graphs.factors import FEWEST
-from dpgraph.inference.graphs.joint import Joint, can_weigh, is_small, log_evidence, read_network
+from dpgraph.inference.graphs.joint import LARGEST, QUICK_STEPS, Joint, fitted_joint, is_small, read_network
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.graphs.pair_estimates import Pairs, declared_domain, read_pairs
 from dpgraph.inference.graphs.reading import grow, smoothed
@@ -30,13 +28,7 @@ from dpgraph.waiting import waiting
 BYTES_PER_CELL, BYTES_PER_PAIR, BYTES_PER_FAMILY_CELL = 80, 1250, 16
 
 
-def choose_network(
-    noisy: Any,
-    *,
-    constraints: Constraints | None = None,
-    seed: int | None = None,
-    progress: bool = False,
-) -> LearnedNetwork:
+def choose_network(noisy: Any, *, constraints: Constraints | None = None, progress: bool = False) -> LearnedNetwork:
     """Chooses a graph and its probabilities from released tables of pairs: free, and as often as one likes.
 
     Where the joint of all variables is small (``joint.MOST_CELLS``), the maximum-entropy joint that fits the measured
@@ -49,14 +41,13 @@ def choose_network(
         noisy: A release of noisy counts or coefficients, such as that of ``count(rows, all_pairs(domain))``, its value,
             or a list of releases of the same rows.
         constraints: Which graphs may be chosen, ``dg.Constraints(max_parents=2, ...)``; None for any.
-        seed: Not used by this method: nothing is drawn.
         progress: A bar on a terminal.
 
     Returns:
         A ``LearnedNetwork``.
 
     Raises:
-        InferenceError: If the release is of no tables of a network, or the seed is no whole number, at least 0.
+        InferenceError: If the release is of no tables of a network.
         NetworkError: If a constraint is malformed, names an unknown variable, or contradicts another.
 
     Warns:
@@ -75,13 +66,11 @@ def choose_network(
     value, _ = released_value(together)
     limits = constraints_within(constraints, declared_domain(value))
     with waiting("choosing a graph", progress):
-        return choose_within(together, limits, seed=seed)
+        return choose_within(together, limits)
 
 
-def choose_within(noisy: Any, constraints: Limits, *, seed: int | None = None) -> LearnedNetwork:
+def choose_within(noisy: Any, constraints: Limits) -> LearnedNetwork:
     """As ``choose_network``, by constraints that were read."""
-    if seed is not None:
-        check_whole_number("seed", seed, 0)
     value, provenance = released_value(noisy)
     check_choosing(constraints)
     small = is_small(declared_domain(value))
@@ -95,7 +84,7 @@ def choose_within(noisy: Any, constraints: Limits, *, seed: int | None = None) -
             PriorWarning,
             stacklevel=2,
         )
-    return LearnedNetwork(found, noisy, "pairs", "as asked", _Again(pairs, constraints, small), constraints)
+    return LearnedNetwork(found, noisy, "pairs", "as asked", partial(_again, pairs, constraints, small), constraints)
 
 
 def borrows(domain: Domain) -> bool:
@@ -127,20 +116,6 @@ def _chosen(pairs: Pairs, constraints: Limits, small: bool, steps: int | None = 
     return smoothed(pairs, *grow(pairs, constraints))
 
 
-@dataclass(frozen=True, eq=False)
-class _Again:
-    """Chooses again on draws of the pairs; a value, so that a learned network can be pickled."""
-
-    pairs: Pairs
-    constraints: Limits
-    small: bool
-
-    def __call__(self, rng: np.random.Generator) -> Network:
-        return _chosen(self.pairs.redrawn(rng), self.constraints, self.small, QUICK_STEPS).network
-
-    def log_evidences(self, graphs: Sequence[Network]) -> list[float] | None:
-        """The logarithm of the estimated evidence of each graph; None where the joint is not written down."""
-        if not self.small or not can_weigh(self.pairs):
-            return None
-        joint = Joint(self.pairs.domain.names, fitted_joint(self.pairs))
-        return [log_evidence(self.pairs, joint, graph) for graph in graphs]
+def _again(pairs: Pairs, constraints: Limits, small: bool, rng: np.random.Generator) -> Network:
+    """The network that a draw of the pairs chooses."""
+    return _chosen(pairs.redrawn(rng), constraints, small, QUICK_STEPS).network

@@ -1,13 +1,13 @@
-"""A network read off a joint whose cells are all written down, and how probable the release is under a graph.
+"""The joint of most entropy near a release, where all its cells can be written down, and a network read off it.
 
-Parents are chosen by conditional information. The evidence is an estimate: with y the residuals of the release (least
-squares, errors of variance s^2), f their features, theta the graph's probabilities and n the number of rows, counts and
-noise are taken as normal, their mean as linear around the tables theta' that the joint gives, and the uniform prior of
-each conditional distribution as normal with its mean mu and its covariance S:
+With residuals y of variance s^2, of shrunk pairs, and the features f that they are means of, the joint p that maximises
+a H(p) - sum (E_p f - y)^2 / (2 s^2), and meets those of single variables exactly, is log-linear in f. Its weights t,
+the sum over those of pairs and more variables, minimise the convex
 
-    y ~ N( n E f + J (mu - theta'),  n Cov f + diag(s^2) + J S J^T ),   J = n d(E f) / d(theta),
+    ln sum_x exp(t f(x)) - t y + a sum s^2 t^2 / 2
 
-with E and Cov under theta' (proofs.md P120).
+(Dudik, Phillips and Schapire 2007). Noisy tables that no joint has are approached as far as their noise says. Parents
+are chosen by conditional information in the joint.
 """
 
 from __future__ import annotations
@@ -16,29 +16,150 @@ import math
 from functools import reduce
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.special import entr
 
 from dpgraph.inference.graphs.constraints import Limits
-from dpgraph.inference.graphs.entropy import LARGEST
-from dpgraph.inference.graphs.pair_estimates import Pairs
-from dpgraph.inference.graphs.reading import conditional
-from dpgraph.privacy.checks import Integers, Reals
-from dpgraph.structure.basis import residual_matrix
+from dpgraph.inference.graphs.pair_estimates import Pairs, beyond_noise, dependent
+from dpgraph.privacy.checks import Reals
+from dpgraph.structure.basis import block_slices, residual_matrix, residual_transform
 from dpgraph.structure.domain import Domain
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
+from dpgraph.structure.tables import margin
 from dpgraph.waiting import counted
 
 #: The most cells of a joint that is written down.
 MOST_CELLS = 1 << 17
+#: What entropy counts beside the squared errors: so little that tables are fitted where some joint has them.
+WEIGHT = 25.0
+#: The most variables of a measured table that is fitted with all its interactions.
+LARGEST = 3
+#: Steps of L-BFGS, at least and at most, as many as take this many cells in all; and those of a joint that is only to
+#: say which graph would be chosen.
+STEPS, ALL_CELLS, QUICK_STEPS = (120, 2000), 1 << 24, 30
+#: Blocks of more than two variables that all keep less than this part of what they have beyond pairs have nothing.
+NONE = 1e-3
+#: The least probability of a cell that a fit starts from.
+LEAST_CELL = 1e-300
 #: The least conditional information that a parent must carry, in nats, and in multiples of what noise alone carries.
 LEAST, BEYOND_NOISE = 2e-4, 1.0
-#: The most numbers that the features of all cells may be, and the least conditional probability that evidence takes.
-MOST_NUMBERS, LEAST_PROBABILITY = 1 << 24, 1e-9
 
 
 def is_small(domain: Domain) -> bool:
     """True if the joint of all variables is written down."""
     return math.prod(domain.sizes.values()) <= MOST_CELLS
+
+
+def fitted_joint(pairs: Pairs, steps: int | None = None) -> Reals:
+    """The joint probabilities, axes in the domain's order, with log-linear terms that are fitted to the residuals.
+
+    The terms are of variables, of measured pairs, and of further measured tables of ``LARGEST`` variables. Errors of
+    residual blocks are uncorrelated, each with one variance (proofs.md P30). Against fitting noise, pairs are shrunk
+    towards none first, and larger blocks towards the joint of the pairs. ``steps`` bounds L-BFGS; None by the number of
+    cells.
+    """
+    alone = reduce(np.multiply.outer, [pairs.singles[name] for name in pairs.domain.names], np.ones(()))
+    small = _Terms(pairs, 2)
+    if not small.blocks:  # every variable has one level
+        return alone
+    steps = steps or min(max(ALL_CELLS // alone.size, STEPS[0]), STEPS[1])
+    wanted = [_wanted(pairs, block).ravel() for block in small.blocks]
+    joint = _fit(small, wanted, pairs, alone, steps)
+    whole = _Terms(pairs, LARGEST)
+    further = _beyond_pairs(pairs, whole, joint)
+    return _fit(whole, [*wanted, *further], pairs, joint, steps) if further else joint
+
+
+def _beyond_pairs(pairs: Pairs, terms: _Terms, joint: Reals) -> list[Reals]:
+    """The targets of blocks of more than two variables: the joint's, and the part beyond it that is not noise.
+
+    Empirical Bayes: a block's distance from the joint is normal around zero with a variance of its own, the likeliest,
+    possibly none (``pairs.dependent``). Nothing where all of it is noise.
+    """
+    parts = np.split(terms.means(joint), np.cumsum(terms.lengths)[:-1])
+    has = {block: part for block, part in zip(terms.blocks, parts, strict=True) if len(block) > 2}
+    beyond = [pairs.residuals[block][0].ravel() / pairs.n - part for block, part in has.items()]
+    noise = [pairs.block_noise(block) / pairs.n**2 for block in has]
+    found = [beyond_noise(away, some) for away, some in zip(beyond, noise, strict=True)]
+    likely = dependent([nats for _, nats in found])
+    kept = [some * share for share, (some, _) in zip(likely, found, strict=True)]
+    if max((float(some.max()) for some in kept), default=0.0) < NONE:
+        return []
+    return [part + some * away for part, some, away in zip(has.values(), kept, beyond, strict=True)]
+
+
+def _fit(terms: _Terms, parts: list[Reals], pairs: Pairs, start: Reals, steps: int) -> Reals:
+    """The joint whose features are near the targets of blocks, and equal to those of single variables.
+
+    Some joint always has the latter: were they held back too, pairs of even margins would be fitted to uneven ones.
+    """
+    wanted = np.concatenate(parts)
+    spread = [pairs.residuals[block][1] / pairs.n**2 if len(block) > 1 else 0.0 for block in terms.blocks]
+    ridge = np.repeat(WEIGHT * np.array(spread), terms.lengths)
+
+    def loss(weights: Reals) -> tuple[float, Reals]:
+        logs = terms.logs(weights)
+        top = float(logs.max())
+        made = np.exp(logs - top)
+        whole = float(made.sum())
+        value = top + math.log(whole) - float(weights @ wanted) + 0.5 * float(ridge @ weights**2)
+        return value, terms.means(made / whole) - wanted + ridge * weights
+
+    first = terms.weights(np.log(np.maximum(start, LEAST_CELL)))
+    options = {"maxiter": steps, "maxcor": 20, "ftol": 1e-12, "gtol": 1e-6}
+    logs = terms.logs(minimize(loss, first, jac=True, method="L-BFGS-B", options=options).x)
+    made = np.exp(logs - logs.max())
+    return made / made.sum()
+
+
+class _Terms:
+    """The features of measured blocks of up to so many variables, which are products of orthonormal contrasts.
+
+    They lie one block after the other, smaller blocks first.
+    """
+
+    def __init__(self, pairs: Pairs, largest: int) -> None:
+        sizes = pairs.domain.sizes
+        self.shape = tuple(sizes.values())
+        found = (block for block in pairs.residuals if 1 <= len(block) <= largest)
+        self.blocks = sorted(found, key=lambda block: len(block) > 2)
+        # where each block lies, its shape, and the number of cells of the variables outside it
+        self._places = [
+            (
+                block_slices(pairs.domain.names, block),
+                tuple(size - 1 for name, size in sizes.items() if name in block),
+                math.prod(size for name, size in sizes.items() if name not in block),
+            )
+            for block in self.blocks
+        ]
+        self.lengths = [math.prod(shape) for _, shape, _ in self._places]
+
+    def logs(self, weights: Reals) -> Reals:
+        """The weighted sum of the features in every cell: the inverse transform divides by the cells outside."""
+        spread = np.zeros(self.shape)
+        parts = np.split(weights, np.cumsum(self.lengths)[:-1])
+        for (at, shape, outside), part in zip(self._places, parts, strict=True):
+            spread[at] = part.reshape(shape) * outside
+        return residual_transform(spread, forward=False)
+
+    def means(self, cells: Reals) -> Reals:
+        """The sums of the features, weighted by cells."""
+        seen = residual_transform(cells, forward=True)
+        return np.concatenate([np.ravel(seen[at]) for at, _, _ in self._places])
+
+    def weights(self, logs: Reals) -> Reals:
+        """The weights of a log-linear function of cells: the inverse of ``logs``."""
+        seen = residual_transform(logs, forward=True)
+        return np.concatenate([np.ravel(seen[at]) / outside for at, _, outside in self._places])
+
+
+def _wanted(pairs: Pairs, block: Family) -> Reals:
+    """The target of a variable's residual block, or of a shrunk pair's."""
+    contrasts = [residual_matrix(pairs.domain.sizes[name])[0][1:] for name in block]
+    if len(block) == 1:
+        return contrasts[0] @ pairs.singles[block[0]]
+    return contrasts[0] @ pairs.table(*block) @ contrasts[1].T
 
 
 class Joint:
@@ -50,16 +171,12 @@ class Joint:
 
     def margin(self, wanted: Family) -> Reals:
         """The probabilities of some variables, axes in the order asked for."""
-        away = tuple(i for i, name in enumerate(self.names) if name not in wanted)
-        kept = [name for name in self.names if name in wanted]
-        return np.transpose(self.cells.sum(axis=away), [kept.index(name) for name in wanted])
+        return margin(self.cells, self.names, wanted)
 
     def entropy(self, names: frozenset[str]) -> float:
         """The entropy of some variables, in nats."""
         if names not in self._known:
-            flat = self.cells.sum(axis=tuple(i for i, name in enumerate(self.names) if name not in names)).ravel()
-            flat = flat[flat > 0]
-            self._known[names] = float(-(flat * np.log(flat)).sum())
+            self._known[names] = float(entr(self.margin(tuple(names))).sum())
         return self._known[names]
 
     def gain(self, name: str, parents: Family, *more: str) -> float:
@@ -124,82 +241,3 @@ def _noise(pairs: Pairs, name: str, more: Family) -> float:
             cells = math.prod(pairs.domain.sizes[one] for one in block)
             total += 0.5 * values.size * variance / pairs.n**2 * cells
     return total
-
-
-def can_weigh(pairs: Pairs) -> bool:
-    """True if the features of all cells can be written down."""
-    return bool(_blocks(pairs))
-
-
-def log_evidence(pairs: Pairs, joint: Joint, network: Network) -> float:
-    """The logarithm of the estimated probability density of a release given a graph; the joint was fitted to it."""
-    features = _features(pairs)
-    wanted = np.concatenate([pairs.residuals[block][0].ravel() for block in _blocks(pairs)])
-    noise = np.concatenate([np.full(pairs.residuals[b][0].size, pairs.residuals[b][1]) for b in _blocks(pairs)])
-    codes = _codes(pairs)
-    tables = {
-        name: np.maximum(conditional(joint.margin(network.family(name))), LEAST_PROBABILITY)
-        for name in network.domain.names
-    }
-    cells = reduce(np.multiply, (tables[name][tuple(codes[one] for one in network.family(name))] for name in tables))
-    cells = cells / cells.sum()
-    weighted = features * cells[:, None]
-    mean = weighted.sum(axis=0)
-    covariance = pairs.n * (features.T @ weighted - np.outer(mean, mean)) + np.diag(noise)
-    centre = pairs.n * mean
-    for name, table in tables.items():
-        slopes, away = _slopes(weighted, codes, network, name, table, pairs.n)
-        size = table.shape[0]
-        prior = (np.eye(size - 1) - 1 / size) / (size * (size + 1))
-        centre = centre + np.einsum("mkc,kc->m", slopes, away)
-        covariance = covariance + np.einsum("mkc,kl,ulc->mu", slopes, prior, slopes, optimize=True)
-    root = np.linalg.cholesky(covariance)
-    apart = np.linalg.solve(root, wanted - centre)
-    return float(-0.5 * apart @ apart - np.log(np.diag(root)).sum() - 0.5 * wanted.size * np.log(2 * np.pi))
-
-
-def _blocks(pairs: Pairs) -> list[Family]:
-    """The blocks whose features can be written down: of up to three variables, or of pairs alone, or none."""
-    cells = math.prod(pairs.domain.sizes.values())
-    for largest in (LARGEST, 2):
-        found = [block for block in pairs.residuals if 1 <= len(block) <= largest]
-        if cells * sum(pairs.residuals[block][0].size for block in found) <= MOST_NUMBERS:
-            return found
-    return []
-
-
-def _codes(pairs: Pairs) -> dict[str, Integers]:
-    """The level of each variable in every cell of the joint, in C order."""
-    shape = tuple(pairs.domain.sizes.values())
-    return dict(zip(pairs.domain.names, np.indices(shape).reshape(len(shape), -1), strict=True))
-
-
-def _features(pairs: Pairs) -> Reals:
-    """The features of every cell, shape (cells, features): products of orthonormal contrasts."""
-    codes = _codes(pairs)
-    rows = {name: residual_matrix(size)[0][1:].T[codes[name]] for name, size in pairs.domain.sizes.items()}
-    columns = []
-    for block in _blocks(pairs):
-        made = np.ones((len(next(iter(codes.values()))), 1))
-        for name in block:
-            made = (made[:, :, None] * rows[name][:, None, :]).reshape(len(made), -1)
-        columns.append(made)
-    return np.concatenate(columns, axis=1)
-
-
-def _slopes(
-    weighted: Reals, codes: dict[str, Integers], network: Network, name: str, table: Reals, n: float
-) -> tuple[Reals, Reals]:
-    """How the means of all features change with a variable's probabilities, and the prior mean less these.
-
-    The last level's probability is 1 less the others'. Shapes (features, levels - 1, configurations), the second
-    without features.
-    """
-    family, size = network.family(name), table.shape[0]
-    flat = table.reshape(size, -1)
-    at = np.ravel_multi_index([codes[one] for one in family], table.shape)
-    sums = np.zeros((flat.size, weighted.shape[1]))
-    np.add.at(sums, at, weighted)
-    per_unit = sums.reshape(size, -1, weighted.shape[1]) / flat[:, :, None]
-    slopes = n * (per_unit[:-1] - per_unit[-1]).transpose(2, 0, 1)
-    return slopes, 1 / size - flat[:-1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -39,13 +38,10 @@ class Alternative:
     Attributes:
         network: The graph.
         share: The share of draws of the pairs on which it is chosen.
-        weight: Its estimated probability given the release among the listed alternatives, all graphs alike beforehand;
-            None where there is no estimate (``alternatives``).
     """
 
     network: Network
     share: float
-    weight: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,12 +112,6 @@ class LearnedNetwork:
     ) -> tuple[Alternative, ...]:
         """The graphs that are chosen most often on draws of the pairs from their posterior given the release.
 
-        Each has a weight, its share of the evidence of all listed: exp(e_G) / sum over H of exp(e_H), where e_G = ln
-        p(y | G) is that of the release y with rows and probabilities integrated out. It is an estimate
-        (``joint.log_evidence``; proofs.md P120): against the sum over all tables of 40 rows of two binary variables it
-        was off by at most a quarter of the log odds, or of a nat. Weights answer a question over graphs too: the sum of
-        weight times answer, each of ``dg.choose_network(release, constraints=dg.Constraints(...))``.
-
         Args:
             k: At most so many.
             draws: On how many draws to choose; each takes as long as choosing did.
@@ -129,9 +119,8 @@ class LearnedNetwork:
             progress: A bar on a terminal. With ``draws`` and ``seed`` as they are, ``edges`` uses the same draws.
 
         Returns:
-            Graphs with their shares and weights, most frequent first. Of many variables nearly every draw has a graph
-            of its own; ``edges`` shows their common arcs. Weights are None where the joint's features are too many to
-            be written down.
+            Graphs with their shares, most frequent first. Of many variables nearly every draw has a graph of its own;
+            ``edges`` shows their common arcs.
 
         Raises:
             InferenceError: If a number is out of range, or the method cannot choose again for free.
@@ -143,10 +132,7 @@ class LearnedNetwork:
             raise InferenceError(f"method {self.method!r} paid for its choices: another graph would cost more epsilon")
         with waiting("choosing again", progress):
             graphs = self._drawn if (draws, seed) == (DRAWS, 0) else _graphs(self._again, draws, seed)
-            many = Counter(graphs).most_common(k)
-            weights = _weights(self._again.log_evidences([network for network, _ in many]), len(many))
-        found = zip(many, weights, strict=True)
-        return tuple(Alternative(network, times / draws, weight) for (network, times), weight in found)
+        return tuple(Alternative(network, times / draws) for network, times in Counter(graphs).most_common(k))
 
     def posterior(self, *, graphs: str = "auto", **settings: Any) -> Any:
         """Draws of a network's probabilities from their posterior given every released table.
@@ -218,14 +204,6 @@ class LearnedNetwork:
     def __repr__(self) -> str:
         arcs = sum(len(parents) for parents in self.network.parents.values())
         return f"LearnedNetwork({len(self.network.domain.names)} variables, {arcs} arcs, method={self.method!r})"
-
-
-def _weights(logs: Sequence[float] | None, many: int) -> list[float] | list[None]:
-    """Evidences as parts of their sum; None for each of so many graphs where there are none."""
-    if logs is None:
-        return [None] * many
-    odds = np.exp(np.array(logs) - max(logs))
-    return (odds / odds.sum()).tolist()
 
 
 def _graphs(again: Any, draws: int, seed: int) -> tuple[Network, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,9 +51,8 @@ POWERS, SCALES = (0.0, 1.0, 1.5, 2.0), np.geomspace(1e-3, 1e5, 33)
 class Pairs:
     """Estimates of the variables and their pairs from a release.
 
-    ``n`` is the number of rows, at least 1; ``singles`` has the probabilities of each variable's levels. For each
-    measured pair, in the domain's order, ``excess`` is the estimated number of rows in each cell beyond independence,
-    rows and columns summing to zero, and ``spread`` the standard deviation of the noise of a coordinate of its residual
+    ``n`` is the number of rows, at least 1; ``singles`` has the probabilities of each variable's levels. ``spread`` has
+    for each measured pair, in the domain's order, the standard deviation of the noise of a coordinate of its residual
     block. ``residuals`` has the least-squares estimate of every residual block, with the variance of its coordinates.
     ``drawn`` marks a draw of the population's pairs, of which the rows are a sample; ``borrow`` pairs with few common
     factors.
@@ -62,16 +61,30 @@ class Pairs:
     domain: Domain
     n: float
     singles: Mapping[str, Reals]
-    excess: Mapping[Pair, Reals]
     spread: Mapping[Pair, float]
     residuals: Mapping[Family, tuple[Reals, float]]
     drawn: bool = False
     borrow: bool = False
 
     @cached_property
+    def excess(self) -> dict[Pair, Reals]:
+        """The rows in each cell of each measured pair beyond independence, rows and columns summing to zero."""
+        return {pair: in_cells(self.residuals[pair][0]) - self._uneven(pair) for pair in self.spread}
+
+    @cached_property
     def tables(self) -> dict[Pair, Reals]:
         """The shrunk probabilities of each pair; one that was not measured is independent."""
-        return {pair: self._table(pair) for pair in combinations(self.domain.names, 2)}
+        factors, parts = self._parts(sampled=False)
+        found = {}
+        for pair in combinations(self.domain.names, 2):
+            first, second = self.singles[pair[0]], self.singles[pair[1]]
+            found[pair] = apart = np.outer(first, second)
+            if pair in parts:
+                part, common = parts[pair], self._common(factors, pair)
+                least = FLOOR if common is None else BORROWED_FLOOR
+                cells = part.likely * part.kept + (0.0 if common is None else common)
+                found[pair] = fitted(apart + cells / self.n, first, second, least * apart)
+        return found
 
     def table(self, one: str, other: str) -> Reals:
         """The shrunk probabilities of two variables, axes in the order asked for."""
@@ -79,104 +92,80 @@ class Pairs:
             return self.tables[one, other]
         return self.tables[other, one].T
 
+    @cached_property
+    def _population(self) -> tuple[Factors | None, dict[Pair, Part]]:
+        return self._parts(sampled=True)
+
     def redrawn(self, rng: np.random.Generator) -> Pairs:
         """Estimates with the pairs drawn from the posterior of the population's, of which the rows are a sample.
 
         Cells are normal around the shrunk ones, given noise and sampling. A pair depends beyond its common factors,
         drawn too, as often as it is likely to. Blocks of more variables stay as they were measured.
         """
-        excess, residuals = {}, dict(self.residuals)
-        drawn = None if self._population is None else self._population.redrawn(rng)
-        nats = [nats for _, _, nats in self._sampled.values()]
-        likely = dict(zip(self._sampled, dependent(nats).tolist(), strict=True))
-        for pair, cells in self.excess.items():
-            first, second = (self.singles[name] for name in pair)
-            kept, left, _ = self._sampled[pair]
-            depends = rng.random() < likely[pair]
-            own = kept * self._own(self._population, pair) + left * rng.standard_normal(kept.shape)
-            excess[pair] = self._common_cells(drawn, pair) + depends * own
-            away = self.n * np.outer(first - 1 / first.size, second - 1 / second.size)
-            one, other = (residual_matrix(size)[0][1:] for size in cells.shape)
-            residuals[pair] = one @ (excess[pair] + away) @ other.T, self.residuals[pair][1]
-        return Pairs(self.domain, self.n, self.singles, excess, dict.fromkeys(excess, 0.0), residuals, drawn=True)
+        residuals = dict(self.residuals)
+        factors, parts = self._population
+        drawn = None if factors is None else factors.redrawn(rng)
+        for pair, part in parts.items():
+            depends = rng.random() < part.likely
+            own = depends * (part.kept + part.left * rng.standard_normal(part.kept.shape))
+            common = self._common(drawn, pair)
+            excess = own if common is None else common + own
+            one, other = (contrasts(self.domain.sizes[name]) for name in pair)
+            residuals[pair] = one @ (excess + self._uneven(pair)) @ other.T, self.residuals[pair][1]
+        return Pairs(self.domain, self.n, self.singles, dict.fromkeys(parts, 0.0), residuals, drawn=True)
 
-    @cached_property
-    def _kept(self) -> dict[Pair, tuple[Reals, Reals, float]]:
-        """``likeliest`` of each pair: its (r - 1)(c - 1) free coordinates are spread over r c cells of less noise."""
-        found = {}
-        for pair in self.excess:
-            own, free = self._own(self._common, pair), self._free(pair)
-            found[pair] = likeliest(own, self.spread[pair] * free**0.5, *self._both(pair), free)
-        return found
+    def _parts(self, *, sampled: bool) -> tuple[Factors | None, dict[Pair, Part]]:
+        """The common factors of the rows' pairs and what each pair has besides, or of the population's (``sampled``).
 
-    @cached_property
-    def _sampled(self) -> dict[Pair, tuple[Reals, Reals, float]]:
-        """As ``_kept``, of the population: to the noise of a cell come sampling and the noise of independence itself.
-
-        n p q has the noise of n p times q - 1 / c, and of n q times p - 1 / r: to first order, none where levels are
-        even.
+        The (r - 1)(c - 1) free coordinates of a pair are spread over r c cells of less noise. Of the population
+        sampling is noise too, and so is that of independence itself: n p q has the noise of n p times q - 1 / c, and of
+        n q times p - 1 / r, to first order; none where levels are even.
         """
-        found = {}
-        for pair in self.excess:
-            first, second = self._both(pair)
-            sampling = self.n * np.outer(first * (1 - first), second * (1 - second))
-            one, other = (self._count_variance(name) for name in pair)
-            over = np.outer(one, (second - 1 / second.size) ** 2) + np.outer((first - 1 / first.size) ** 2, other)
-            noise = self.spread[pair] ** 2 * self._free(pair) + over + sampling
-            own = self._own(self._population, pair)
-            found[pair] = likeliest(own, np.sqrt(noise), first, second, self._free(pair))
-        return found
-
-    @cached_property
-    def _common(self) -> Factors | None:
-        """The common factors of the rows' pairs."""
-        return self._factors({pair: spread**2 for pair, spread in self.spread.items()})
-
-    @cached_property
-    def _population(self) -> Factors | None:
-        """The common factors of the population's pairs: sampling adds to the noise."""
-        return self._factors({pair: spread**2 + self._sampling(pair).mean() for pair, spread in self.spread.items()})
+        noise = {pair: spread**2 + sampled * self._sampling(pair).mean() for pair, spread in self.spread.items()}
+        factors, found = self._factors(noise) if self.borrow else None, {}
+        for pair, excess in self.excess.items():
+            first, second = self.singles[pair[0]], self.singles[pair[1]]
+            free = (1 - 1 / first.size) * (1 - 1 / second.size)
+            of_cells: Any = self.spread[pair] ** 2 * free
+            if sampled:
+                one, other = (self._count_variance(name) for name in pair)
+                over = np.outer(one, (second - 1 / second.size) ** 2) + np.outer((first - 1 / first.size) ** 2, other)
+                of_cells = of_cells + over + self.n * np.outer(first * (1 - first), second * (1 - second))
+            own = excess
+            if factors is not None and set(pair) <= set(factors.names):
+                own = in_cells(self.residuals[pair][0] - self.n * factors.block(*pair))
+            kept, left, nats = likeliest(own, np.sqrt(of_cells), first, second, free)
+            found[pair] = kept * own, left, nats
+        likely = dependent([nats for _, _, nats in found.values()]).tolist()
+        found = zip(found.items(), likely, strict=True)
+        return factors, {pair: Part(kept, left, chance) for (pair, (kept, left, _)), chance in found}
 
     def _factors(self, noise: Mapping[Pair, float]) -> Factors | None:
-        if not self.borrow:
-            return None
         singles = {}
         for name, levels in self.singles.items():
             variance = self.residuals[(name,)][1] if (name,) in self.residuals else 0.0
-            singles[name] = residual_matrix(levels.size)[0][1:] @ levels, variance / self.n**2
+            singles[name] = contrasts(levels.size) @ levels, variance / self.n**2
         return common_factors(
             singles, {pair: (self.residuals[pair][0] / self.n, noise[pair] / self.n**2) for pair in self.excess}
         )
 
-    def _common_cells(self, factors: Factors | None, pair: Pair) -> Reals | float:
-        """The rows in each cell of a pair that common factors add to independence."""
+    def _common(self, factors: Factors | None, pair: Pair) -> Reals | None:
+        """The rows in each cell of a pair that common factors add to independence; None where they say nothing."""
         if factors is None or not set(pair) <= set(factors.names):
-            return 0.0
-        first, second = (residual_matrix(self.domain.sizes[name])[1][:, 1:] for name in pair)
-        return self.n * (first @ factors.common(*pair) @ second.T)
+            return None
+        return self.n * in_cells(factors.common(*pair))
 
-    def _own(self, factors: Factors | None, pair: Pair) -> Reals:
-        """The rows in each cell of a pair beyond its variables and their common factors."""
-        if factors is None or not set(pair) <= set(factors.names):
-            return self.excess[pair]
-        first, second = (residual_matrix(self.domain.sizes[name])[1][:, 1:] for name in pair)
-        return first @ (self.residuals[pair][0] - self.n * factors.block(*pair)) @ second.T
+    def _uneven(self, pair: Pair) -> Reals:
+        """The rows that a pair of independent variables has in each cell beyond even margins' products."""
+        first, second = (self.singles[name] - 1 / self.singles[name].size for name in pair)
+        return self.n * np.outer(first, second)
 
     def _sampling(self, block: Family) -> Reals:
         """The variance that sampling adds to each coordinate of a block where variables are independent."""
         sampled = np.full(1, self.n)
         for name in block:
-            contrasts = residual_matrix(self.domain.sizes[name])[0][1:]
-            sampled = np.multiply.outer(sampled, contrasts**2 @ self.singles[name])
+            sampled = np.multiply.outer(sampled, contrasts(self.domain.sizes[name]) ** 2 @ self.singles[name])
         return sampled.ravel()
-
-    def _both(self, pair: Pair) -> tuple[Reals, Reals]:
-        return self.singles[pair[0]], self.singles[pair[1]]
-
-    def _free(self, pair: Pair) -> float:
-        """The share of a pair's cells that are free."""
-        first, second = self._both(pair)
-        return (1 - 1 / first.size) * (1 - 1 / second.size)
 
     def block_noise(self, block: Family) -> Reals:
         """The variance of the noise in each coordinate of a residual block.
@@ -195,20 +184,27 @@ class Pairs:
             return np.zeros(size)
         return self.residuals[(name,)][1] * (residual_matrix(size)[1][:, 1:] ** 2).sum(axis=1)
 
-    @cached_property
-    def _dependent(self) -> dict[Pair, float]:
-        """How likely each pair depends at all, the share of those that do learned from all of them (``dependent``)."""
-        return dict(zip(self._kept, dependent([nats for _, _, nats in self._kept.values()]).tolist(), strict=True))
 
-    def _table(self, pair: Pair) -> Reals:
-        first, second = (self.singles[name] for name in pair)
-        apart = np.outer(first, second)
-        if pair not in self.excess:
-            return apart
-        common = self._common_cells(self._common, pair)
-        own = self._dependent[pair] * self._kept[pair][0] * self._own(self._common, pair)
-        least = FLOOR if isinstance(common, float) else BORROWED_FLOOR
-        return fitted(apart + (common + own) / self.n, first, second, least * apart)
+class Part(NamedTuple):
+    """A pair's rows in each cell beyond common factors, shrunk, the deviation of their error, and how likely they are.
+
+    ``likely`` is the probability that the pair depends at all, the share of those that do learned from all of them.
+    """
+
+    kept: Reals
+    left: Reals
+    likely: float
+
+
+def contrasts(size: int) -> Reals:
+    """The orthonormal contrasts of a variable's levels, shape (levels - 1, levels)."""
+    return residual_matrix(size)[0][1:]
+
+
+def in_cells(block: Reals) -> Reals:
+    """The residual block of a pair as a number for each cell."""
+    first, second = (residual_matrix(size + 1)[1][:, 1:] for size in block.shape)
+    return first @ block @ second.T
 
 
 def read_pairs(noisy: Any, largest: int = 2, borrow: bool = False) -> Pairs:
@@ -218,22 +214,14 @@ def read_pairs(noisy: Any, largest: int = 2, borrow: bool = False) -> Pairs:
     """
     domain = declared_domain(noisy)
     names = domain.names
-    held = _held(single_releases(noisy), 2)
     found = _estimates(noisy, largest)
     missing = [name for name in names if domain.sizes[name] > 1 and (name,) not in found]
     if missing:
         raise NetworkError(f"no table holds {missing[0]!r}: a graph is chosen from a release in which each variable is")
     n = max(1.0, float(found[()][0]))
     singles = {name: _single(found, name, domain.sizes[name], n) for name in names}
-    excess, spread = {}, {}
-    for pair in held:
-        if pair in found:
-            sizes = [domain.sizes[name] for name in pair]
-            first, second = (residual_matrix(size)[1][:, 1:] for size in sizes)
-            away = [singles[name] - 1 / size for name, size in zip(pair, sizes, strict=True)]
-            excess[pair] = first @ found[pair][0] @ second.T - n * np.outer(*away)
-            spread[pair] = float(np.sqrt(found[pair][1]))
-    return Pairs(domain, n, singles, excess, spread, found, borrow=borrow)
+    spread = {pair: float(np.sqrt(found[pair][1])) for pair in _held(single_releases(noisy), 2) if pair in found}
+    return Pairs(domain, n, singles, spread, found, borrow=borrow)
 
 
 def _estimates(noisy: Any, largest: int) -> dict[Family, tuple[Reals, float]]:

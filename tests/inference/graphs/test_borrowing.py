@@ -78,7 +78,8 @@ def test_draws_of_the_pairs_lie_around_what_is_shrunk(borrow):
     for pair in pairs.excess:
         every = np.stack([one[pair] for one in drawn])
         spread = every.std(axis=0).mean()
-        centre = (np.outer(*pairs._both(pair)) - pairs.table(*pair)) * -pairs.n
+        first, second = (pairs.singles[name] for name in pair)
+        centre = (pairs.table(*pair) - np.outer(first, second)) * pairs.n
         far.append(np.abs(every.mean(axis=0) - centre).mean() / spread)
     assert np.mean(far) < 0.5  # chance alone: .06; the population's pairs are shrunk somewhat more than the rows'
 

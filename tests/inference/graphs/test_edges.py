@@ -19,7 +19,7 @@ def independent(seed, n, uneven):
 
 
 def chosen(rows, levels, seed, **settings):
-    return dg.learn_network(rows, levels, noise=dg.testing.SeededNoise(seed), seed=seed, **settings)
+    return dg.learn_network(rows, levels, noise=dg.testing.SeededNoise(seed), **settings)
 
 
 @pytest.mark.proof

@@ -9,9 +9,8 @@ from scipy.linalg import helmert
 from scipy.stats import norm
 
 import dpgraph as dg
-from dpgraph.inference.graphs import entropy
-from dpgraph.inference.graphs.entropy import fitted_joint
-from dpgraph.inference.graphs.pair_estimates import CHOSEN, SCALES, read_pairs
+from dpgraph.inference.graphs.joint import WEIGHT, fitted_joint
+from dpgraph.inference.graphs.pair_estimates import CHOSEN, SCALES, contrasts, read_pairs
 from dpgraph.privacy.measurements import DiscreteGaussian
 from dpgraph.structure.margins import Margins
 
@@ -92,7 +91,7 @@ def test_the_fit_is_the_maximum_of_entropy_less_squared_errors(size, scale, seed
             np.testing.assert_allclose(f.T @ made.ravel(), y, atol=1e-5)
             alone.append(f)
         else:
-            logs = logs - f @ (y - f.T @ made.ravel()) / (entropy.WEIGHT * variance / 200**2)
+            logs = logs - f @ (y - f.T @ made.ravel()) / (WEIGHT * variance / 200**2)
     alone = np.hstack(alone)
     assert np.ptp(logs - alone @ np.linalg.lstsq(alone, logs)[0]) < 2e-3
 
@@ -102,7 +101,12 @@ def test_uneven_variables_that_are_independent_stay_so():
     even = [np.array([0.004, 0.996]), np.array([0.002, 0.098, 0.9]), np.array([0.01, 0.99])]
     joint = np.multiply.outer(np.multiply.outer(even[0], even[1]), even[2])
     pairs = read_pairs(released(joint, list(itertools.combinations("abc", 2)), 4000, 20.0), 3)
-    alone = replace(pairs, excess={pair: 0 * cells for pair, cells in pairs.excess.items()})
+    residuals = dict(pairs.residuals)
+    for pair in pairs.spread:
+        cells = np.outer(pairs.singles[pair[0]], pairs.singles[pair[1]])
+        one, other = (contrasts(size) for size in cells.shape)
+        residuals[pair] = pairs.n * one @ cells @ other.T, residuals[pair][1]
+    alone = replace(pairs, residuals=residuals)
     made = fitted_joint(alone, 500)
     apart = np.multiply.outer(np.multiply.outer(alone.singles["a"], alone.singles["b"]), alone.singles["c"])
     np.testing.assert_allclose(made, apart, atol=1e-7)
