@@ -83,7 +83,7 @@ def held(number: int, way: str, graphs: str = "averaged", **settings: Any) -> tu
     drawn = dg.sample_rows(made.truth, made.rows, np.random.default_rng([19, number]))
     learned = dg.learn_network(
         drawn, made.truth.network.domain, epsilon=made.epsilon, delta="1e-6", unit=dg.PrivacyUnit("add-remove"),
-        seed=number, noise=SeededNoise(number), **WAYS[way], **settings,
+        noise=SeededNoise(number), **WAYS[way], **settings,
     )  # fmt: skip
     draws = learned.posterior(graphs=graphs, draws=400, seed=number)
     inside, widths = [], []

@@ -78,7 +78,7 @@ def main(worlds: int, seed: int) -> None:
         started = time.process_time()
         for method in METHODS:
             unit, noise = dg.PrivacyUnit("add-remove"), SeededNoise(1)
-            settings = {"epsilon": epsilon, "delta": delta, "unit": unit, "seed": 1, "noise": noise}
+            settings = {"epsilon": epsilon, "delta": delta, "unit": unit, "noise": noise}
             made = dg.learn_network(rows, domain, method=method, **settings)
             drawn = dg.sample_rows(made.probabilities, len(rows), np.random.default_rng(1))
             found.append(distance(drawn, rows, domain))

@@ -183,7 +183,7 @@ def independent(
 def learned(rows, domain, epsilon, delta, seed):
     """All pairs, then a graph."""
     unit = dg.PrivacyUnit("add-remove")
-    made = dg.learn_network(rows, domain, epsilon=epsilon, delta=delta, unit=unit, seed=seed, noise=SeededNoise(seed))
+    made = dg.learn_network(rows, domain, epsilon=epsilon, delta=delta, unit=unit, noise=SeededNoise(seed))
     return made.probabilities, made.network
 
 

@@ -104,7 +104,7 @@ def test_columns_of_no_cause_have_few_edges_however_uneven(epsilon):
     rng = np.random.default_rng(1)
     levels = {f"x{i}": list("abcd") for i in range(20)}
     rows = pd.DataFrame({name: rng.choice(found, 4000, p=rng.dirichlet(np.ones(4))) for name, found in levels.items()})
-    learned = dg.learn_network(rows, levels, unit=ADD, epsilon=epsilon, delta="1e-6", noise=SeededNoise(1), seed=1)
+    learned = dg.learn_network(rows, levels, unit=ADD, epsilon=epsilon, delta="1e-6", noise=SeededNoise(1))
     assert sum(map(len, learned.network.parents.values())) <= 25
     assert (learned.edges["share"] >= 0.9).sum() <= 1
 
