@@ -25,7 +25,7 @@ from dpgraph.inference.queries.contraction import MOST_CELLS, _plan, _Same, ance
 from dpgraph.inference.queries.question import read_evidence
 from dpgraph.inference.queries.tables import DrawnTables
 
-PACKAGES = ("numpy", "opt_einsum", "pgmpy")
+PACKAGES = ("numpy", "pgmpy")
 QUESTIONS = ("conditional", "joint", "do", "contrast", "expectation", "information")
 
 

@@ -50,7 +50,6 @@ BREAKS = [
     ("statistics/rows/arrow.py", "fsspec", "fsspec lives in statistics.rows.files"),
     ("models/naive_bayes.py", "sklearn.base", "scikit-learn lives in estimators"),
     ("analysis/cost.py", "click", "click lives in cli"),
-    ("inference/network/queries.py", "opt_einsum", "opt_einsum lives in inference.queries"),
     ("pages/learned.py", "dpgraph.statistics.counts", "pages are of public values"),
     ("pages/releases.py", "dpgraph.privacy.release", "pages are of public values"),
     ("cli/output.py", "jinja2", "jinja2 lives in pages"),

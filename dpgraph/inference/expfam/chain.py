@@ -18,15 +18,16 @@ from typing import Any, Literal
 import numpy as np
 
 from dpgraph.inference.chains import Plan, run_chains
-from dpgraph.inference.expfam.conjugate import (
+from dpgraph.inference.expfam.families import (
+    RegionMoments,
     draw_conjugate,
     from_line,
     log_prior,
     nearest_possible_sums,
+    region_moments,
     sums_are_possible,
     to_line,
 )
-from dpgraph.inference.expfam.region_moments import RegionMoments, region_moments
 from dpgraph.structure.expfam import ExponentialFamily, Natural, Prior
 from dpgraph.structure.tables import Reals
 
@@ -134,9 +135,14 @@ def _start(problems: Problems, rng: np.random.Generator) -> State:
     else:
         jittered = problems.y + rng.laplace(size=problems.y.shape) * problems.scale
         sums = nearest_possible_sums(problems.family, jittered, n) * tenth[:, None]
-        theta = draw_conjugate(problems.family, problems.prior, sums, n * tenth, rng)
-    theta = from_line(problems.prior, to_line(problems.prior, theta))
+        theta = _parameters(problems, sums, n * tenth, rng)
     return State(theta, 2 * problems.scale**2, np.rint(n), moments_within_bounds(problems, theta))
+
+
+def _parameters(problems: Problems, sums: Reals, n: Reals, rng: np.random.Generator) -> Reals:
+    """The parameters given exact sums, as near the ends of their range as coordinates on the line go."""
+    theta = draw_conjugate(problems.family, problems.prior, sums, n, rng)
+    return from_line(problems.prior, to_line(problems.prior, theta))
 
 
 def moments_within_bounds(problems: Problems, theta: Reals) -> RegionMoments:
@@ -155,8 +161,7 @@ def _gibbs(problems: Problems, state: State, rng: np.random.Generator, form: For
             break
         some_problems, some_states = (_mapped(lambda array, at=bad: array[at], value) for value in (problems, state))
         within[bad], total[bad] = _sums(some_problems, some_states, rng, form)
-    theta = draw_conjugate(problems.family, problems.prior, nearest_possible_sums(problems.family, total, n), n, rng)
-    theta = from_line(problems.prior, to_line(problems.prior, theta))
+    theta = _parameters(problems, nearest_possible_sums(problems.family, total, n), n, rng)
     centre = moments_within_bounds(problems, theta)
     if form == "printed":
         within = _free(n, centre, rng)
@@ -257,8 +262,7 @@ class Walk:
         far = np.zeros(len(line), bool)
         if not isinstance(problems.family, Natural):
             far = rng.random(len(line)) < FAR
-            theta = draw_conjugate(problems.family, problems.prior, np.zeros_like(problems.y), np.zeros(len(line)), rng)
-            theta = from_line(problems.prior, to_line(problems.prior, theta))
+            theta = _parameters(problems, np.zeros_like(problems.y), np.zeros(len(line)), rng)
             proposed[far] = _coordinates(problems, theta, state.n)[far]  # of the prior, with the n at hand
         there, density = _state_at(problems, state, proposed)
         odds = density - _log_density(problems, state)

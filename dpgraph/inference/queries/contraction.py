@@ -1,8 +1,7 @@
 """Sums of products of tables, for many draws and many rows of evidence at once.
 
-A plan is made once for each network and pattern of evidence: the tables, their fixed axes, and the order of pairwise
-contractions (opt_einsum's, or that of variable elimination where its tables are smaller). The draws are the last axis
-of every table, so that each step is a few long loops.
+A plan is made once for each network and pattern of evidence: the tables, their fixed axes, and the pairwise products of
+variable elimination. The draws are the last axis of every table, so that each step is a few long loops.
 
 A question depends on the ancestors of target and evidence alone. An observed variable is fixed in every table; the
 other tables fall into parts that share no unobserved variable, and only the parts that hold a target decide the
@@ -20,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from opt_einsum import paths
 
 from dpgraph import memory
 from dpgraph.inference.queries.question import Evidence
@@ -184,7 +182,7 @@ def _contraction(
     if cells > MOST_CELLS:
         return Contraction(part, tuple(axes), mine, (), output, width, cells)
     extents: dict[Index, int] = {**sizes, ROWS: NOMINAL_ROWS, DRAWS: 1}
-    steps = _best_steps(inputs, output, order, extents, cells)
+    steps = _steps(inputs, output, order, extents)
     largest = max(_cells(scope, sizes) for scope in (*inputs, *(step.result for step in steps)))
     return Contraction(part, tuple(axes), mine, steps, output, width, largest)
 
@@ -194,86 +192,34 @@ def _cells(axes: Iterable[Index], sizes: Mapping[Any, int]) -> int:
     return math.prod(sizes[axis] for axis in axes if isinstance(axis, str))
 
 
-def _best_steps(
-    inputs: list[tuple[Index, ...]],
-    output: tuple[Index, ...],
-    order: tuple[str, ...],
-    extents: dict[Index, int],
-    cells: int,
+def _steps(
+    inputs: list[tuple[Index, ...]], output: tuple[Index, ...], order: Iterable[str], extents: Mapping[Index, int]
 ) -> tuple[Step, ...]:
-    """The cheaper of the elimination order's steps and opt_einsum's, whose tables must not be larger."""
-    found = _steps(inputs, output, _elimination_path(inputs, order, extents))
-    if 2 < len(inputs) <= 400:
-        names = {axis: chr(192 + place) for place, axis in enumerate(dict.fromkeys(a for s in inputs for a in s))}
-        scopes = [frozenset(names[axis] for axis in scope) for scope in inputs]
-        extent = {name: extents[axis] for axis, name in names.items()}
-        result = frozenset(names[axis] for axis in output)
-        search: Any = paths.auto if len(inputs) < 12 else paths.greedy
-        other = _steps(inputs, output, search(scopes, result, extent, None))
-        if max(_cells(step.result, extents) for step in other) <= cells and _work(other, extents) < _work(
-            found, extents
-        ):
-            return other
-    return found
+    """The sums along an elimination order; a variable goes as soon as no other table and no result has it.
 
+    Of the tables that hold the variable to go, the two smallest are multiplied first; results are listed last.
+    """
+    live, steps = list(inputs), list[Step]()
 
-def _work(steps: Iterable[Step], extents: Mapping[Index, int]) -> float:
-    """Products that are summed, and a constant for each step."""
-    return sum(math.prod(extents[axis] for axis in step.indices) + 20 for step in steps)
-
-
-def _elimination_path(
-    inputs: list[tuple[Index, ...]], order: tuple[str, ...], extents: Mapping[Index, int]
-) -> Iterator[tuple[int, ...]]:
-    """Places of operands, step by step, as opt_einsum writes them: results go to the end of the list."""
-    live = [frozenset(scope) for scope in inputs]
-
-    def merge(places: tuple[int, ...], gone: frozenset[Index]) -> tuple[int, ...]:
-        taken = [live[place] for place in places]
-        for place in sorted(places, reverse=True):
-            del live[place]
-        live.append(frozenset().union(*taken) - gone)
-        return places
-
-    def smallest(places: list[int]) -> tuple[int, ...]:
-        two = sorted(places, key=lambda place: math.prod(extents[axis] for axis in live[place]))[:2]
-        return tuple(sorted(two))
+    def merge(places: Iterable[int]) -> None:
+        two = sorted(sorted(places, key=lambda place: math.prod(extents[axis] for axis in live[place]))[:2])
+        taken = [live.pop(place) for place in reversed(two)][::-1]
+        union = tuple(dict.fromkeys(axis for scope in taken for axis in scope))
+        needed = set(output).union(*live)
+        result = tuple(axis for axis in union if axis in needed and isinstance(axis, str))
+        result = (*result, *(axis for axis in (ROWS, DRAWS) if axis in union)) if live else output
+        letters = dict(zip(union, string.ascii_letters, strict=False))
+        words = ["".join(letters[axis] for axis in scope) for scope in (*taken, result)]
+        equation = "" if words == [words[-1]] * 2 else ",".join(words[:-1]) + "->" + words[-1]
+        steps.append(Step(tuple(two), equation, union, result))
+        live.append(result)
 
     for name in order:
-        while len(holding := [place for place, scope in enumerate(live) if name in scope]) > 2:
-            yield merge(smallest(holding), frozenset())
-        yield merge(tuple(holding), frozenset([name]))
-    while len(live) > 1:
-        yield merge(smallest(list(range(len(live)))), frozenset())
-
-
-def _steps(
-    inputs: list[tuple[Index, ...]], output: tuple[Index, ...], path: Iterable[tuple[int, ...]]
-) -> tuple[Step, ...]:
-    """The sums along a path; a variable goes as soon as no other table and no result has it."""
-    live, steps = list(inputs), []
-    for places in path:
-        taken = [live[place] for place in places]
-        for place in sorted(places, reverse=True):
-            del live[place]
-        needed = set(output).union(*live)
-        union = dict.fromkeys(axis for scope in taken for axis in scope)
-        result = tuple(axis for axis in union if axis in needed and isinstance(axis, str))
-        result += tuple(axis for axis in (ROWS, DRAWS) if axis in union)
-        steps.append(_step(tuple(places), taken, output if not live else result))
-        live.append(steps[-1].result)
-    if live[0] != output:
-        steps.append(_step((0,), live, output))
+        while holding := [place for place, scope in enumerate(live) if name in scope]:
+            merge(holding)
+    while len(live) > 1 or live[0] != output:
+        merge(range(len(live)))
     return tuple(steps)
-
-
-def _step(places: tuple[int, ...], taken: list[tuple[Index, ...]], result: tuple[Index, ...]) -> Step:
-    union = tuple(dict.fromkeys(axis for scope in taken for axis in scope))
-    letters = dict(zip(union, string.ascii_letters, strict=False))
-    words = ["".join(letters[axis] for axis in scope) for scope in (*taken, result)]
-    same = len(taken) == 1 and words[0] == words[1]
-    equation = "" if same else ",".join(words[:-1]) + "->" + words[-1]
-    return Step(places, equation, union, result)
 
 
 def _blocks(plan: Sequence[Contraction], rows: int, draws: int, width: int) -> Iterator[tuple[slice, slice]]:

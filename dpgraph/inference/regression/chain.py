@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -119,7 +119,10 @@ class Model:
 
 def as_model(noisy: NoisyMoments, prior: RegressionPrior, design: LinearDesign) -> Model:
     """The model of a release, in coordinates of order 1."""
-    size = _size(noisy)
+    size = 1.0 if noisy.n is None else float(noisy.n)
+    if noisy.n is None:  # a number that cannot be far below the rows
+        size = max(float(noisy.values[-1]), float(noisy.scales[-1]), float(len(noisy.description.names)))
+    size = max(1.0, size)
     layout = sums_layout(design, None if noisy.n is None else max(1.0, float(noisy.n)), size)
     noise = Noise(noisy.values / size, noisy.scales / size, not noisy.law.gaussian)
     centre, (middle, root) = prior.centre(design), _rough(layout, noise, prior, design)
@@ -174,13 +177,6 @@ def unrelated_averages(layout: Layout, design: LinearDesign) -> Reals:
         squares.append({"number": 1 / 3, "level": chance}.get(column.kind, 1.0))
     pairs = (design.pairs[k] for k in layout.features)
     return np.array([squares[i] if i == j else averages[i] * averages[j] for i, j in pairs])
-
-
-def _size(noisy: NoisyMoments) -> float:
-    """The rows, or where they are private a number that cannot be far below them."""
-    if noisy.n is not None:
-        return max(1.0, float(noisy.n))
-    return float(max(noisy.values[-1], noisy.scales[-1], len(noisy.description.names)))
 
 
 def _square(layout: Layout, noise: Noise) -> Reals:
@@ -280,16 +276,15 @@ class Chains:
     tunings: tuple[Tuning, ...]
 
 
-@dataclass(frozen=True)
-class Kept:
+class Kept(NamedTuple):
     """The kept draws of chains.
 
     Attributes:
         weights: Shape (chains, draws, d).
         variance: Shape (chains, draws).
         prior: The precision that the prior gives weights at each draw's variance and hyperparameters, the mean of all
-            chains, shape (draws, d, d).
-        products: The averages of the columns' products at each draw, the mean of all chains, shape (draws, d, d).
+            chains, shape (1, draws, d, d).
+        products: The averages of the columns' products at each draw, the mean of all chains, shape (1, draws, d, d).
     """
 
     weights: Reals
@@ -304,17 +299,11 @@ class Kept:
 
     def then(self, later: Kept) -> Kept:
         """These draws and later ones of the same chains."""
-        return Kept(
-            np.concatenate([self.weights, later.weights], axis=1),
-            np.concatenate([self.variance, later.variance], axis=1),
-            np.concatenate([self.prior, later.prior]),
-            np.concatenate([self.products, later.products]),
-        )
+        return Kept(*(np.concatenate(both, axis=1) for both in zip(self, later, strict=True)))
 
     def later_half(self) -> Kept:
         """Without the earlier half of each chain."""
-        start = self.length // 2
-        return Kept(self.weights[:, start:], self.variance[:, start:], self.prior[start:], self.products[start:])
+        return Kept(*(one[:, self.length // 2 :] for one in self))
 
 
 Tick = Callable[[int], None] | None
@@ -333,7 +322,9 @@ def settled_chains(model: Model, start: Reals, burn_in: int, rng: np.random.Gene
         state, moved = _iteration(model, state, tunings, rng)
         tunings = tuple(one.adapted(*each, i, burn_in) for one, each in zip(tunings, moved, strict=True))
         if i + 1 == DECIDED * burn_in // 8:
-            tunings = _quick(tunings)
+            # factors where noise drowns the sums, coordinates where it does not, both between
+            steps = [float(np.exp(one.averaged.mean())) for one in tunings]
+            tunings = tuple(one for one, step in zip(tunings, steps, strict=True) if step > SHORTER * max(steps))
         if progress is not None:
             progress(i)
     return Chains(model, state, tunings)
@@ -351,21 +342,12 @@ def _first_tunings(model: Model, chains: int) -> tuple[Tuning, ...]:
     return _untuned(True, Metric(np.minimum(metric.scale, 0.2), metric.root), chains), of_coordinates
 
 
-def _quick(tunings: tuple[Tuning, ...]) -> tuple[Tuning, ...]:
-    """The kinds of trajectories whose steps are not far shorter than another's.
-
-    Factors where noise drowns the sums, coordinates where it does not, both between.
-    """
-    steps = [float(np.exp(one.averaged.mean())) for one in tunings]
-    return tuple(one for one, step in zip(tunings, steps, strict=True) if step > SHORTER * max(steps))
-
-
 def sampled(
     chains: Chains, draws: int, thin: int, rng: np.random.Generator, progress: Tick = None
 ) -> tuple[Chains, Kept]:
     """The chains after ``draws * thin`` iterations, and their kept draws; ``progress`` gets each iteration's number."""
     model, state, many, d = chains.model, chains.state, len(chains.state.flat), chains.model.layout.d
-    kept = Kept(*(np.empty(shape) for shape in ((many, draws, d), (many, draws), (draws, d, d), (draws, d, d))))
+    kept = Kept(*(np.empty(shape) for shape in ((many, draws, d), (many, draws), (1, draws, d, d), (1, draws, d, d))))
     for i in range(draws * thin):
         state, _ = _iteration(model, state, chains.tunings, rng)
         at, rest = divmod(i, thin)
@@ -374,7 +356,7 @@ def sampled(
             products = model.layout.matrix(sums) * (model.layout.size / model.layout.rows(sums))[:, None, None]
             precision = state.prior.matrix(products, model.layout.intercept) / state.variance[:, None, None]
             kept.weights[:, at], kept.variance[:, at] = state.weights, state.variance
-            kept.prior[at], kept.products[at] = precision.mean(axis=0), products.mean(axis=0)
+            kept.prior[:, at], kept.products[:, at] = precision.mean(axis=0), products.mean(axis=0)
         if progress is not None:
             progress(i)
     return replace(chains, state=state), kept
@@ -461,16 +443,12 @@ def _move(model: Model, state: State, tuning: Tuning, rng: np.random.Generator) 
     before = folded(model.problem, state.flat, False) if tuning.factors else state.flat
     place, speed = before.copy(), rng.standard_normal(state.flat.shape)
     step = np.exp(tuning.log_step) * rng.uniform(0.7, 1.3, len(place))
+    steps = round(float(np.clip(DISTANCE * rng.uniform(0.5, 1.3) / np.exp(tuning.log_step.mean()), *STEPS)))
     fell = trajectories(
-        model.problem, model.given(state.prior), tuning.metric, place, speed, step, _steps(tuning, rng), tuning.factors
+        model.problem, model.given(state.prior), tuning.metric, place, speed, step, steps, tuning.factors
     )
     chance = np.exp(np.clip(fell, -700.0, 0.0))
     accepted = (np.log(rng.random(len(place))) < fell)[:, None]
     place = np.where(accepted, place, before)
     flat = np.where(accepted, folded(model.problem, place, True), state.flat) if tuning.factors else place
     return flat, place, chance
-
-
-def _steps(tuning: Tuning, rng: np.random.Generator) -> int:
-    """The number of steps of a trajectory, about as many as its distance needs."""
-    return round(float(np.clip(DISTANCE * rng.uniform(0.5, 1.3) / np.exp(tuning.log_step.mean()), *STEPS)))

@@ -99,7 +99,7 @@ def regression_posterior(
     # the returned draws have the average of all
     flat = every[kept] + (every.mean(axis=0) - every[kept].mean(axis=0))
     diagnostics = FrozenMap({"chains": float(CHAINS), **mixing})
-    before: Any = np.linalg.inv(found.prior.mean(axis=0))
+    before: Any = np.linalg.inv(found.prior.mean(axis=(0, 1)))
     return RegressionDraws(design, flat, found.variance.T.ravel()[kept], "hamiltonian", diagnostics, before)
 
 
@@ -137,7 +137,7 @@ def _excess(kept: Kept) -> float:
     """
     means = kept.weights.mean(axis=1)
     apart = means - means.mean(axis=0)
-    spread = np.trace(apart @ kept.products.mean(axis=0) @ apart.T) / (len(means) * (len(means) - 1))
+    spread = np.trace(apart @ kept.products.mean(axis=(0, 1)) @ apart.T) / (len(means) * (len(means) - 1))
     return float(spread / kept.variance.mean())
 
 

@@ -16,9 +16,15 @@ from dpgraph.inference.expfam.chain import (
     moments_within_bounds,
     noise_variance,
 )
-from dpgraph.inference.expfam.conjugate import draw_conjugate, from_line, log_prior, nearest_possible_sums, to_line
+from dpgraph.inference.expfam.families import (
+    draw_conjugate,
+    from_line,
+    log_prior,
+    nearest_possible_sums,
+    region_moments,
+    to_line,
+)
 from dpgraph.inference.expfam.posterior import as_problems
-from dpgraph.inference.expfam.region_moments import region_moments
 
 E = dg.expfam
 

@@ -294,7 +294,7 @@ def test_the_corrected_form_covers_where_the_paper_does_not():
     72-78 % of the time and ours 85-92 % (88 % is nominal for 100 draws). Each limit here is four standard errors
     away, fixed seed."""
     from dpgraph.inference.expfam.chain import gibbs_draws
-    from dpgraph.inference.expfam.conjugate import draw_conjugate
+    from dpgraph.inference.expfam.families import draw_conjugate
 
     family, prior, rng, source = (
         E.Exponential(),

@@ -9,7 +9,7 @@ from scipy import integrate, stats
 
 import dpgraph as dg
 from dpgraph.inference.expfam.chain import Problems, gibbs_draws
-from dpgraph.inference.expfam.quadrature import log_normal_laplace, quadrature_draws
+from dpgraph.inference.expfam.posterior import log_normal_laplace, quadrature_draws
 
 E = dg.expfam
 

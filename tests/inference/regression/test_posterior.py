@@ -225,7 +225,7 @@ def test_what_chance_in_chains_adds_to_predictions_is_measured():
     that is not that of their average is eight times as large."""
     rng, many = np.random.default_rng(0), 4000
     root, products = np.array([[0.5, 0.0], [0.4, 0.3]]), np.array([[1.0, 0.2], [0.2, 0.3]])
-    variance, apart = np.full((8, 50), 0.1), np.zeros((50, 2, 2))
+    variance, apart = np.full((8, 50), 0.1), np.zeros((1, 50, 2, 2))
     found = [
         _excess(Kept(rng.standard_normal((8, 50, 2)) @ root.T, variance, apart, apart + products)) for _ in range(many)
     ]
