@@ -12,8 +12,7 @@ import numpy as np
 from dpgraph.audit.calibrating import Calibration
 from dpgraph.audit.reporting import AuditReport
 from dpgraph.pages.blocks import Page, Section, Table, Words
-from dpgraph.pages.contents import facts_of, page_of
-from dpgraph.pages.words import neighbours
+from dpgraph.pages.contents import facts_of, neighbours, page_of
 from dpgraph.privacy.records import decimal
 
 

@@ -8,8 +8,7 @@ from typing import Any
 from dpgraph.analysis.cost import PrivacyReport, compared, privacy_cost
 from dpgraph.analysis.grid import cost_grid
 from dpgraph.pages.blocks import Costs, Facts, Families, Intervals, Page, Section, Table, Words
-from dpgraph.pages.contents import drawn, page_of, plain_graph
-from dpgraph.pages.words import neighbours, number, promise, whom
+from dpgraph.pages.contents import drawn, neighbours, number, page_of, plain_graph, promise, whom
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.ledger.book import Ledger, Verification

@@ -11,9 +11,8 @@ from dpgraph.files import documents  # noqa: F401 - registers the kinds that can
 from dpgraph.files.codecs import written
 from dpgraph.models.evaluation import CrossValidation, Evaluation
 from dpgraph.pages.blocks import Intervals, Page, Section, Table, Words
-from dpgraph.pages.contents import drawn, facts_of, measurements, page_of, plain_graph, protection
+from dpgraph.pages.contents import cost, drawn, facts_of, measurements, number, page_of, plain_graph, protection
 from dpgraph.pages.learned import tables_section
-from dpgraph.pages.words import cost, number
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Event, Release
 from dpgraph.structure.margins import Margins

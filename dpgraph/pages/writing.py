@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpgraph.files.atomic_write import is_stream, write_text
 from dpgraph.pages import costs, learned, releases  # noqa: F401 - they register their pages
-from dpgraph.pages.contents import page_of
-from dpgraph.pages.words import number
+from dpgraph.pages.contents import number, page_of
 from dpgraph.privacy.errors import FileError
 from dpgraph.waiting import waiting
 

@@ -16,7 +16,7 @@ from dpgraph.analysis import grid as grids
 from dpgraph.analysis.grid import COLUMNS, cost_grid
 from dpgraph.cli import main
 from dpgraph.files.networks import read_probabilities
-from dpgraph.pages.words import FALSE_ALARMS, number, promise
+from dpgraph.pages.contents import FALSE_ALARMS, number, promise
 from dpgraph.pages.writing import TEMPLATES, html_of
 from dpgraph.structure.layout import layered
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from dpgraph.papers.truncated_gaussian import ROUND, BallGaussian, draw_ball_gaussian, uniforms
+from dpgraph.papers.regression_sample import ROUND, BallGaussian, draw_ball_gaussian, uniforms
 from dpgraph.privacy.noise import SecureNoise
 from dpgraph.privacy.seeded_noise import SeededNoise
 from tests.conclusions import cdf_test, law_test

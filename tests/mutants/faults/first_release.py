@@ -147,14 +147,14 @@ MUTANTS = (
     ),
     Mutant(
         "regression weights clipped into the ball, not drawn from the truncated law",
-        "papers/truncated_gaussian.py",
+        "papers/regression_sample.py",
         "                return points[int(kept.argmax())]",
         "                return points[0] * min(1.0, self.radius / float(np.linalg.norm(points[0])))",
         (f"{BALL}::test_on_an_interval_the_law_is_the_truncated_normal",),
     ),
     Mutant(
         "regression proposals kept whatever their odds",
-        "papers/truncated_gaussian.py",
+        "papers/regression_sample.py",
         "(inside >= 0) & (np.log(uniform[1]) <= log_odds - self.tilt * inside)",
         "inside >= 0",
         (f"{BALL}::test_in_the_plane_and_in_space_the_law_is_that_of_integration",),
