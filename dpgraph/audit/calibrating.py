@@ -243,23 +243,6 @@ def calibration(
 
 
 @dataclass(frozen=True, eq=False)
-class _Outcome:
-    """One trial: truth and posterior of the free parameters, and one draw of the posterior of exact counts.
-
-    ``places`` has the place of every posterior draw among them, shape (draws, parameters).
-    """
-
-    truth: Reals
-    rank: Reals
-    places: npt.NDArray[np.int32]
-    inside: Reals
-    width: Reals
-    mean: Reals
-    draw: Reals
-    reference: Reals
-
-
-@dataclass(frozen=True, eq=False)
 class _Study:
     """The settings of a calibration."""
 
@@ -272,8 +255,11 @@ class _Study:
     draws: int
     seed: int
 
-    def trial(self, seed: np.random.SeedSequence) -> _Outcome:
-        """Simulates a data set and ranks the truth among posterior draws."""
+    def trial(self, seed: np.random.SeedSequence) -> dict[str, npt.NDArray[Any]]:
+        """Simulates a data set and ranks the truth among posterior draws; each array has a column for each parameter.
+
+        ``places`` has the place of every posterior draw among them, ``reference`` one draw given the exact counts.
+        """
         rng = np.random.default_rng(seed)
         if isinstance(self.prior, HierarchicalPrior):
             truth = self.prior.sample(self.network, rng)
@@ -287,16 +273,16 @@ class _Study:
         values = self._flat({name: truth.table(name)[None] for name in self.network.domain.names})[0]
         low, high = np.quantile(drawn, [0.05, 0.95], axis=0)
         below = (drawn < values).sum(axis=0)
-        return _Outcome(
-            values,
-            (below + rng.random(values.size)) / (len(drawn) + 1),
-            drawn.argsort(axis=0).argsort(axis=0).astype(np.int32),
-            (low <= values) & (values <= high),
-            high - low,
-            drawn.mean(axis=0),
-            drawn[rng.integers(len(drawn))],
-            reference,
-        )
+        return {
+            "truth": values,
+            "rank": (below + rng.random(values.size)) / (len(drawn) + 1),
+            "places": drawn.argsort(axis=0).argsort(axis=0).astype(np.int32),
+            "inside": (low <= values) & (values <= high),
+            "width": high - low,
+            "mean": drawn.mean(axis=0),
+            "draw": drawn[rng.integers(len(drawn))],
+            "reference": reference,
+        }
 
     def _known(self, exact: Mapping[str, Integers], rng: np.random.Generator, draws: int) -> Reals:
         """Draws of the free parameters given the exact counts of every family, shape (draws, parameters)."""
@@ -327,12 +313,12 @@ class _Study:
         tables = [np.moveaxis(drawn[name][:, :-1], 1, -1) for name in self.network.domain.names]
         return np.concatenate([table.reshape(len(table), -1) for table in tables], axis=1)
 
-    def summary(self, outcomes: list[_Outcome]) -> Calibration:
+    def summary(self, outcomes: list[dict[str, npt.NDArray[Any]]]) -> Calibration:
         """Distances, coverages and errors over all trials."""
         import pandas as pd
 
         def gathered(field: str) -> Reals:
-            return np.stack([getattr(outcome, field) for outcome in outcomes]).astype(float)
+            return np.stack([outcome[field] for outcome in outcomes]).astype(float)
 
         ranks = gathered("rank")
         names: list[tuple[str, Any, str]] = []
@@ -347,7 +333,7 @@ class _Study:
         frame["rmse"] = np.sqrt(((gathered("mean") - gathered("truth")) ** 2).mean(axis=0))
         frame["width"] = gathered("width").mean(axis=0)
         mmd = discrepancy(gathered("draw"), gathered("reference"))
-        null = null_of([outcome.places for outcome in outcomes], np.random.default_rng(self.seed))
+        null = null_of([outcome["places"] for outcome in outcomes], np.random.default_rng(self.seed))
         name = self.method if isinstance(self.method, str) else method_name(self.method, METHODS)
         return Calibration(frame, ranks, self.draws, name, mmd, null)
 
@@ -426,7 +412,7 @@ def calibration_check(
             for world in others:
                 if clock.left == 0 and len(ranks) >= FEWEST:
                     break
-                ranks.append(study.trial(world).rank)
+                ranks.append(study.trial(world)["rank"])
                 each = (clock.spent - before) / len(ranks)
                 if len(ranks) <= FEWEST and each * (FEWEST - len(ranks)) > clock.left:
                     ranks, words = [], f"a world takes {each:.2g} s: {FEWEST} do not fit into {clock.seconds:.0f} s"

@@ -100,11 +100,8 @@ class AuditReport:
 
     @property
     def _head(self) -> str:
-        slack = f", delta {float(self.delta):g}" if self.delta else ""
-        return (
-            f"{len(self.network.families)} variables, {self.network.cell_count} cells; epsilon {float(self.epsilon):g}"
-            f"{slack}, protecting {self.unit}; {self.seconds:.0f} s"
-        )
+        size = f"{len(self.network.families)} variables, {self.network.cell_count} cells"
+        return f"{size}; {_shown(self.epsilon, self.delta)}, protecting {self.unit}; {self.seconds:.0f} s"
 
     def _groups(self) -> Iterator[tuple[str, list[Check]]]:
         for name in dict.fromkeys(check.name for check in self.checks):
@@ -200,21 +197,17 @@ def report(
         def beat() -> None:
             bar.update()
 
-        def tell(check: Check) -> None:
-            found.append(check)
-            bar.set_description(f"audit, {check.name}")
-
         part = clock.part(SHARES["exact loss"])
         for number, mechanism in enumerate(chosen):
             mine = part.part(1 / (len(chosen) - number))
             check = exact_loss_check(graph, mechanism, unit=protected, clock=mine, seed=seed, beat=beat)
-            tell(_within(check, budget, slack))
+            found.append(_within(check, budget, slack))
         if pipeline is not None:
             settings: dict[str, Any] = {"epsilon": budget, "delta": slack, "unit": protected, "mechanism": chosen[0]}
             mine = clock.part(SHARES["replay"])
-            tell(replay_check(graph, pipeline, **settings, clock=mine, seed=seed, beat=beat))
+            found.append(replay_check(graph, pipeline, **settings, clock=mine, seed=seed, beat=beat))
         if worlds:
-            tell(_calibrated(graph, chosen, protected, n, worlds, clock, seed))
+            found.append(_calibrated(graph, chosen, protected, n, worlds, clock, seed))
     return AuditReport(graph, protected, budget, slack, tuple(found), clock.spent)
 
 
@@ -246,10 +239,13 @@ def _within(check: Check, epsilon: Fraction, delta: Fraction) -> Check:
     numbers = check.numbers
     if "epsilon" not in numbers or (numbers["epsilon"] <= epsilon and numbers["delta"] <= delta):
         return check
-    asked = f"epsilon {float(epsilon):g}" + (f", delta {float(delta):g}" if delta else "")
-    claimed = f"epsilon {float(numbers['epsilon']):g}"
-    claimed += f", delta {float(numbers['delta']):g}" if numbers["delta"] else ""
-    return replace(check, verdict="fail", found=f"it claims {claimed}, and {asked} was asked about; {check.found}")
+    claimed = _shown(numbers["epsilon"], numbers["delta"])
+    words = f"it claims {claimed}, and {_shown(epsilon, delta)} was asked about; {check.found}"
+    return replace(check, verdict="fail", found=words)
+
+
+def _shown(epsilon: Fraction, delta: Fraction) -> str:
+    return f"epsilon {float(epsilon):g}" + (f", delta {float(delta):g}" if delta else "")
 
 
 def _calibrated(

@@ -254,10 +254,12 @@ def error_bounds(report: PrivacyReport) -> pd.DataFrame:
     columns = ["statement", "bound", "value", "found", "unit"]
     if isinstance(network, Margins):
         return pd.DataFrame([], columns=[*columns, "ratio"])
-    counts = count_error_bound(network.cell_count, _paper_scale(*asked), FAILURE)
+    paper = LaplaceMechanism(report.epsilon, tables="families", allocation="uniform")
+    scale = paper.event(network, report.unit).measurements[0].law.scale
+    counts = count_error_bound(network.cell_count, scale, FAILURE)
     rows = [
         ("Proposition 1: any count is off by at most", counts.union, float(counts.exact), "exact", "rows"),
-        *_divergences(*asked, expected_counts(report.shares, report.n)),
+        *_divergences(network, scale, expected_counts(report.shares, report.n)),
         *_fourier_distance(*asked),
         *_map_loss(*asked),
     ]
@@ -265,18 +267,11 @@ def error_bounds(report: PrivacyReport) -> pd.DataFrame:
     return found.assign(ratio=[row[1] / row[2] if row[2] else math.inf for row in rows])
 
 
-def _paper_scale(network: Network, epsilon: Fraction, unit: PrivacyUnit) -> float:
-    paper = LaplaceMechanism(epsilon, tables="families", allocation="uniform")
-    return paper.event(network, unit).measurements[0].law.scale
-
-
-def _divergences(
-    network: Network, epsilon: Fraction, unit: PrivacyUnit, counts: Mapping[Family, Reals] | None
-) -> Iterator[tuple[Any, ...]]:
+def _divergences(network: Network, scale: float, counts: Mapping[Family, Reals] | None) -> Iterator[tuple[Any, ...]]:
     """Theorem 1 as printed and as it can be proved, beside the expectation under a Dirichlet(2) prior."""
     if counts is None:
         return
-    scale, n = _paper_scale(network, epsilon, unit), round(float(next(iter(counts.values())).sum()))
+    n = round(float(next(iter(counts.values())).sum()))
     prior = 2.0
     if network.cell_count * n <= MAX_EXACT:
         found, value = "exact", sum(_exact_divergence(counts[f], scale, n, prior) for f in network.families)
