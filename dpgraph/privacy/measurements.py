@@ -16,15 +16,13 @@ from fractions import Fraction
 from functools import lru_cache, singledispatch
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args
 
+import numpy as np
+
+from dpgraph.privacy.checks import Reals, is_whole
 from dpgraph.privacy.errors import ReleaseError
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from dpgraph.privacy.records import PrivacyUnit
-
-    Reals = npt.NDArray[np.float64]
 
 
 class NoiseLaw(Protocol):
@@ -89,12 +87,53 @@ class NoiseLaw(Protocol):
 _LAW_PARTS = ("epsilon", "rho", "reach", "variance", "add_to")
 
 
-def _add_to(law: Any, values: Any, noise: Any) -> Any:
-    return noise.add(values, law)
+@dataclass(frozen=True)
+class _Law:
+    """What the laws of independent Laplace noise have, and the two others but for their own."""
+
+    scale: float
+    gaussian: ClassVar[bool] = False
+    sums_to_zero: ClassVar[bool] = False
+
+    def epsilon(self, l1: int | Fraction) -> Fraction | None:
+        """The distance over the scale."""
+        return l1 / Fraction(self.scale)
+
+    def rho(self, movement: Movement) -> Fraction:
+        """The squared L2 distance over 2 scale^2; Laplace noise on a coordinate moved by d is (d / scale)-DP."""
+        return Fraction(movement.l2_squared) / (2 * Fraction(self.scale) ** 2)
+
+    def variance(self, cells: int) -> float:
+        """Variance of one cell: 1 / (2 sinh(1 / 2b)^2), about 2 b^2 - 1/6."""
+        half = 1 / (2 * self.scale)
+        return 0.0 if half > 350 else 1 / (2 * math.sinh(half) ** 2)
+
+    def add_to(self, values: Any, noise: Any) -> Any:
+        """Noise sources draw this law themselves."""
+        return noise.add(values, self)
+
+    @property
+    def independent(self) -> Any:
+        """The law of independent cells with the same likelihood: itself."""
+        return self
+
+    @property
+    def penalties(self) -> tuple[float, float]:
+        """How much ln P(z) falls with |z| and with z^2."""
+        return 1 / self.scale, 0.0
+
+    def log_density(self, z: Reals) -> Reals:
+        """The term of each cell in ln P(z), up to a constant that no z changes."""
+        linear, square = self.penalties
+        return -linear * abs(z) - square * z**2
+
+    def contrast_variance(self, cells: int) -> float:
+        """Variance along a direction of unit length whose coordinates sum to zero."""
+        return self.variance(cells)
 
 
 @dataclass(frozen=True)
-class DiscreteLaplace:
+class DiscreteLaplace(_Law):
     """Independent integer noise, P(z) proportional to exp(-|z| / scale) in every cell.
 
     ``gaussian`` says of every law whether its tails are Gaussian, else they are exponential; ``sums_to_zero`` whether
@@ -106,45 +145,9 @@ class DiscreteLaplace:
     (False, True, True)
     """
 
-    scale: float
-    gaussian: ClassVar[bool] = False
-    sums_to_zero: ClassVar[bool] = False
-    add_to = _add_to
-
-    def epsilon(self, l1: int | Fraction) -> Fraction:
-        """The distance over the scale."""
-        return l1 / Fraction(self.scale)
-
-    def rho(self, movement: Movement) -> Fraction:
-        """A coordinate moved by d is (d / scale)-DP, so half the square of that: squares add up."""
-        return Fraction(movement.l2_squared) / (2 * Fraction(self.scale) ** 2)
-
     def reach(self, draws: int, nats: float) -> float:
         """P(|sum of K draws| >= t) is at most 2 (4/3)^K exp(-t / 2 scale), by Chernoff's bound at 1 / (2 scale)."""
         return 2 * self.scale * (nats + draws * math.log(4 / 3))
-
-    def variance(self, cells: int) -> float:
-        """Variance of one cell: 1 / (2 sinh(1 / 2b)^2), about 2 b^2 - 1/6."""
-        half = 1 / (2 * self.scale)
-        return 0.0 if half > 350 else 1 / (2 * math.sinh(half) ** 2)
-
-    def contrast_variance(self, cells: int) -> float:
-        """Variance along a direction of unit length whose coordinates sum to zero."""
-        return self.variance(cells)
-
-    @property
-    def independent(self) -> DiscreteLaplace:
-        """The law of independent cells with the same likelihood: itself."""
-        return self
-
-    @property
-    def penalties(self) -> tuple[float, float]:
-        """How much ln P(z) falls with |z| and with z^2."""
-        return 1 / self.scale, 0.0
-
-    def log_density(self, z: Reals) -> Reals:
-        """ln P(z) of each cell, up to a constant that no z changes."""
-        return -abs(z) / self.scale
 
     def sum_deviation(self, copies: int) -> float:
         """Standard deviation of a sum of independent draws, as if they were not rounded: an upper bound."""
@@ -159,26 +162,17 @@ class DiscreteLaplace:
 
         A sum of m two-sided geometric numbers falls off as z^(m - 1) exp(-z / scale).
         """
-        import numpy as np
-
         return log_edge - (far - edge) / self.scale + (copies - 1) * np.log(far / edge)
 
 
 @dataclass(frozen=True)
-class SumZeroLaplace:
+class SumZeroLaplace(_Law):
     """Integer noise on the plane sum(z) = 0, P(z) proportional to exp(-||z||_1 / scale).
 
     For a table whose total is public: replacing a row moves two cells, so ||z||_1 by at most 2 (proofs.md P17).
     """
 
-    scale: float
-    gaussian: ClassVar[bool] = False
     sums_to_zero: ClassVar[bool] = True
-    add_to = _add_to
-
-    def epsilon(self, l1: int | Fraction) -> Fraction:
-        """The distance over the scale."""
-        return l1 / Fraction(self.scale)
 
     def rho(self, movement: Movement) -> Fraction:
         """Half the square of the log ratio: the cells are not independent, so squares do not add up."""
@@ -202,38 +196,23 @@ class SumZeroLaplace:
         """The law of independent cells with the same likelihood where the total is known (proofs.md P17)."""
         return DiscreteLaplace(self.scale)
 
-    @property
-    def penalties(self) -> tuple[float, float]:
-        """How much ln P(z) falls with |z| and with z^2."""
-        return self.independent.penalties
-
-    def log_density(self, z: Reals) -> Reals:
-        """The term of each cell in ln P(z), up to a constant that no z on the plane changes."""
-        return self.independent.log_density(z)
-
 
 @dataclass(frozen=True)
-class DiscreteGaussian:
+class DiscreteGaussian(_Law):
     """Independent integer noise, P(z) proportional to exp(-z^2 / (2 scale^2)) in every cell.
 
-    Canonne, Kamath and Steinke 2020. The scale is the sigma of the formula; the standard deviation is no larger.
+    Canonne, Kamath and Steinke 2020; its rho is that of Theorem 4. The scale is the sigma of the formula; the standard
+    deviation is no larger.
 
     >>> round(DiscreteGaussian(10.0).variance(cells=4), 2)
     100.0
     """
 
-    scale: float
     gaussian: ClassVar[bool] = True
-    sums_to_zero: ClassVar[bool] = False
-    add_to = _add_to
 
     def epsilon(self, l1: int | Fraction) -> Fraction | None:
         """Unbounded for all that moves."""
         return None if l1 else Fraction(0)
-
-    def rho(self, movement: Movement) -> Fraction:
-        """The squared L2 distance over 2 scale^2 (Theorem 4)."""
-        return Fraction(movement.l2_squared) / (2 * Fraction(self.scale) ** 2)
 
     def reach(self, draws: int, nats: float) -> float:
         """P(|sum of K draws| >= t) is at most 2 exp(-t^2 / (2 K scale^2)): it is subgaussian."""
@@ -247,23 +226,10 @@ class DiscreteGaussian:
         moment = sum(z**2 * part for z, part in enumerate(weight, start=1))
         return 2 * moment / (1 + 2 * sum(weight))
 
-    def contrast_variance(self, cells: int) -> float:
-        """Variance along a direction of unit length whose coordinates sum to zero."""
-        return self.variance(cells)
-
-    @property
-    def independent(self) -> DiscreteGaussian:
-        """The law of independent cells with the same likelihood: itself."""
-        return self
-
     @property
     def penalties(self) -> tuple[float, float]:
         """How much ln P(z) falls with |z| and with z^2."""
         return 0.0, 1 / (2 * self.scale**2)
-
-    def log_density(self, z: Reals) -> Reals:
-        """ln P(z) of each cell, up to a constant that no z changes."""
-        return -(z**2) / (2 * self.scale**2)
 
     def sum_deviation(self, copies: int) -> float:
         """Standard deviation of a sum of independent draws, as if they were not rounded: an upper bound."""
@@ -286,7 +252,6 @@ def _sum_zero_variance(scale: float, cells: int) -> float:
     """Sums P(T) over the T that matter; P(T) is proportional to C(T+K-1, K-1)^2 exp(-2T / scale)."""
     if cells == 1:
         return 0.0
-    import numpy as np
     from scipy.special import gammaln
 
     odds = 1 / math.expm1(min(1 / scale, 700.0))
@@ -412,18 +377,12 @@ class Selection:
 
 def is_law(value: object) -> bool:
     """True for a value with the members of a noise law (``NoiseLaw``); False for a class of laws."""
-    known = isinstance(value, DiscreteLaplace | SumZeroLaplace | DiscreteGaussian)
-    return known or (
+    return isinstance(value, _Law) or (
         not isinstance(value, type)
         and all(callable(getattr(value, part, None)) for part in _LAW_PARTS)
         and isinstance(getattr(value, "sums_to_zero", None), bool)
         and isinstance(getattr(value, "scale", None), float)
     )
-
-
-def is_whole(number: object) -> bool:
-    """True for a Python int of at least 0 that is no bool."""
-    return isinstance(number, int) and not isinstance(number, bool) and number >= 0
 
 
 Name = tuple[str, ...]

@@ -166,9 +166,9 @@ MUTANTS = (
     ),
     Mutant(
         "booleans accepted as whole numbers of a movement",
-        "privacy/measurements.py",
-        "isinstance(number, int) and not isinstance(number, bool) and number >= 0",
-        "isinstance(number, int) and number >= 0",
+        "privacy/checks.py",
+        "if not isinstance(value, int) or isinstance(value, bool):",
+        "if not isinstance(value, int):",
         (f"{CLAIMS}::test_what_whole_numbers_cannot_do_is_no_movement",),
     ),
     Mutant(

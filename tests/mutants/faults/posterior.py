@@ -65,8 +65,8 @@ MUTANTS = (
     Mutant(
         "a Laplace likelihood of twice the scale",
         "privacy/measurements.py",
-        "return -abs(z) / self.scale",
-        "return -abs(z) / (2 * self.scale)",
+        "return -linear * abs(z) - square * z**2",
+        "return -linear * abs(z) / 2 - square * z**2",
         (f"{LAWS}::test_density_deviation_and_penalties_are_those_of_the_mass_function",),
     ),
     Mutant(
