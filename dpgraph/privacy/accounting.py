@@ -193,10 +193,10 @@ class Budget:
         >>> Budget.open(place, dataset="survey").remaining
         Fraction(3, 5)
         """
-        from dpgraph.privacy.ledger.account import asked_of, opened
+        from dpgraph.privacy.ledger.account import opened
 
-        asked = asked_of(epsilon, delta, unit, accounting, source)
-        return cls._of(opened(str(os.fspath(url)), dataset, asked, who, purpose))
+        settings = {"epsilon": epsilon, "delta": delta, "unit": unit, "accounting": accounting, "source": source}
+        return cls._of(opened(str(os.fspath(url)), dataset, settings, who, purpose))
 
     @classmethod
     def _of(cls, account: Account, group: RowGroup | None = None) -> Budget:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -28,7 +28,7 @@ from dpgraph.privacy.ledger.row import (
     text_of,
 )
 from dpgraph.privacy.ledger.store import Chain, Head, Rows, Store, now, opened_chain, to_make
-from dpgraph.privacy.records import Event, Number, PrivacyCost, PrivacyUnit, decimal, exact, exact_delta
+from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, decimal, exact, exact_delta
 from dpgraph.privacy.scope import Fixed
 from dpgraph.privacy.structural import event_text
 
@@ -38,7 +38,6 @@ class DurableAccount:
     """An account in a ledger."""
 
     chain: Chain
-    opens: Callable[..., Any]
     key: str
     limit: PrivacyCost
     unit: PrivacyUnit
@@ -75,24 +74,23 @@ class DurableAccount:
         """The unspent rest, also of the allowance."""
         with self.chain.store.reading() as rows:
             self.chain.newest(rows)
-            allowance = self._allowance(rows)
-            return self._left(self._spent(rows), allowance, None if allowance is None else self._allowed(rows))
+            return self._left(self._spent(rows), self._limited(rows))
 
     def left_after(self, event: Event) -> PrivacyCost:
         """The rest after an event, also of the allowance."""
         text = event_text(event)
         with self.chain.store.reading() as rows:
-            row = self._next(rows, event, text, Made())
-            allowed = laid_down(row.allowed, Spent) if row.allowed else None
-            return self._left(laid_down(row.spent, Spent), self._allowance(rows), allowed)
+            row, limited = self._next(rows, event, text, Made()), self._limited(rows)
+        if limited is not None:
+            limited = *limited[:2], laid_down(row.allowed, Spent)
+        return self._left(laid_down(row.spent, Spent), limited)
 
-    def _left(self, spent: Spent, allowance: Allowance | None, allowed: Spent | None) -> PrivacyCost:
-        left = self.rule.remaining(spent)
-        if allowance is None or allowed is None:
+    def _left(self, spent: Spent, limited: tuple[Allowance, Filter, Spent] | None) -> PrivacyCost:
+        left, none = self.rule.remaining(spent), Fraction(0)
+        if limited is None:
             return left
-        if _ended(allowance):
-            return PrivacyCost(left.epsilon * 0, left.delta * 0)
-        own, none = Filter(self.accounting, allowance.limit).remaining(allowed), Fraction(0)
+        allowance, rule, used = limited
+        own = PrivacyCost(none) if _ended(allowance) else rule.remaining(used)
         return PrivacyCost(min(left.epsilon, max(own.epsilon, none)), min(left.delta, max(own.delta, none)))
 
     def events(self) -> tuple[Event, ...]:
@@ -121,14 +119,14 @@ class DurableAccount:
         after = self.rule.after(spent, event)
         if not self.rule.fits(after):
             raise BudgetExceededError(too_dear(self.rule, spent, after, event))
-        allowance = self._allowance(rows)
+        limited = self._limited(rows)
         return self.chain.following(
             head,
             kind="charge" if made.split is None else "split",
             who=self.who,
             purpose=self.purpose,
             account=self.key,
-            allowance="" if allowance is None else allowance.who,
+            allowance="" if limited is None else self.who,
             mechanism=event.mechanism,
             event=text,
             unit=text_of(self.unit),
@@ -136,7 +134,7 @@ class DurableAccount:
             settings=fingerprint(made.mechanism),
             terms=self._terms(rows, made),
             spent=text_of(after),
-            allowed="" if allowance is None else self._within(rows, allowance, event),
+            allowed="" if limited is None else _within(event, *limited),
         )
 
     def _terms(self, rows: Rows, made: Made) -> str:
@@ -166,41 +164,21 @@ class DurableAccount:
         newest = self.chain.own(rows.newest(self.chain.dataset, account=self.key))
         return self.rule.start if newest is None else laid_down(newest.spent, Spent)
 
-    def _allowance(self, rows: Rows) -> Allowance | None:
-        """The allowance of the label; none inside a group, which was charged whole."""
+    def _limited(self, rows: Rows) -> tuple[Allowance, Filter, Spent] | None:
+        """The allowance of the label, its filter and its totals; none inside a group, which was charged whole."""
         if self.key or not self.who:
             return None
         laid = self.chain.own(rows.newest(self.chain.dataset, kind="allow", allowance=self.who))
-        return None if laid is None else laid_down(laid.terms, Allowance, who=self.who)
-
-    def _within(self, rows: Rows, allowance: Allowance, event: Event) -> str:
-        """The allowance's totals with an event that fits."""
-        if _ended(allowance):
-            raise BudgetExceededError(
-                f"the allowance of {allowance.who!r} ended at {allowance.expires:%Y-%m-%d %H:%M} UTC; "
-                "nothing was charged"
-            )
-        rule, spent = Filter(self.accounting, allowance.limit), self._allowed(rows)
-        after = rule.after(spent, event)
-        if not rule.fits(after):
-            refused = too_dear(rule, spent, after, event).replace("the budget", f"the allowance of {allowance.who!r}")
-            raise BudgetExceededError(refused)
-        return text_of(after)
-
-    def _allowed(self, rows: Rows) -> Spent:
-        """The totals of the allowance in its newest row."""
-        return self.chain.allowed(rows, self.who) or Spent()
+        if laid is None:
+            return None
+        allowance = laid_down(laid.terms, Allowance, who=self.who)
+        return allowance, Filter(self.accounting, allowance.limit), self.chain.allowed(rows, self.who) or Spent()
 
     def parts(self, receipt: Receipt | None, split: Split) -> list[DurableAccount]:
         """The accounts of groups."""
         assert receipt is not None
-        unit, labels = self.unit.within_groups(), (self.who, self.purpose)
-        return [
-            DurableAccount(
-                self.chain, self.opens, f"{receipt.number}.{at}", split.share, unit, split.accounting, *labels
-            )
-            for at in range(len(split.groups))
-        ]
+        made = replace(self, limit=split.share, unit=self.unit.within_groups(), accounting=split.accounting)
+        return [replace(made, key=f"{receipt.number}.{at}") for at in range(len(split.groups))]
 
     def split_of(self, groups: tuple[Fixed, ...], number: int | None) -> tuple[Receipt, Split]:
         """The row that paid for groups of this account's rows, and its terms."""
@@ -219,7 +197,7 @@ class DurableAccount:
         """How another process opens the same account: by its address, without a password."""
         chain = self.chain
         kept = (self.key, self.limit, self.unit, self.accounting, self.who, self.purpose)
-        return self.opens, (chain.store.shown, chain.dataset, chain.first.digest, tuple(chain.seen), kept)
+        return reopened, (chain.store.shown, chain.dataset, chain.first.digest, tuple(chain.seen), kept)
 
     def __str__(self) -> str:
         label = f" as {self.who!r}" if self.who else ""
@@ -231,14 +209,17 @@ def _ended(allowance: Allowance) -> bool:
     return allowance.expires is not None and datetime.now(UTC) >= allowance.expires
 
 
-def asked_of(
-    epsilon: Number | None, delta: Number | None, unit: Any, accounting: str | None, source: str | None
-) -> dict[str, Any]:
-    """A caller's settings of a budget, checked; without those that are None."""
-    checks = {"epsilon": exact, "delta": exact_delta, "unit": checked_unit, "accounting": str}
-    given = {"epsilon": epsilon, "delta": delta, "unit": unit, "accounting": accounting}
-    asked: dict[str, Any] = {name: checks[name](value) for name, value in given.items() if value is not None}
-    return asked if source is None else asked | {"source": checked_label("source", source, empty=False)}
+def _within(event: Event, allowance: Allowance, rule: Filter, spent: Spent) -> str:
+    """The allowance's totals with an event that fits."""
+    if _ended(allowance):
+        raise BudgetExceededError(
+            f"the allowance of {allowance.who!r} ended at {allowance.expires:%Y-%m-%d %H:%M} UTC; nothing was charged"
+        )
+    after = rule.after(spent, event)
+    if not rule.fits(after):
+        refused = too_dear(rule, spent, after, event).replace("the budget", f"the allowance of {allowance.who!r}")
+        raise BudgetExceededError(refused)
+    return text_of(after)
 
 
 def _terms_of(asked: dict[str, Any]) -> Terms:
@@ -263,14 +244,22 @@ def _check(asked: dict[str, Any], terms: Terms) -> None:
             )
 
 
-def opened(url: str, dataset: str, asked: dict[str, Any], who: str = "", purpose: str = "") -> DurableAccount:
-    """The account of a data set's whole budget; it is made if ``asked`` has an epsilon and there is none."""
+def opened(url: str, dataset: str, given: dict[str, Any], who: str, purpose: str) -> DurableAccount:
+    """The account of a data set's whole budget; it is made if an epsilon is given and there is none."""
+    checks = {
+        "epsilon": exact,
+        "delta": exact_delta,
+        "unit": checked_unit,
+        "accounting": str,
+        "source": lambda source: checked_label("source", source, empty=False),
+    }
+    asked = {name: checks[name](value) for name, value in given.items() if value is not None}
     checked_label("dataset", dataset, empty=False)
     labels = checked_label("who", who), checked_label("purpose", purpose, most=1000, compared=False)
     create = "epsilon" in asked
     if create:
         _terms_of(asked)
-    with _closed(store_of(url, create=create), always=False) as store:
+    with _closed_on_error(store_of(url, create=create)) as store:
         if create:
             store.prepare()
         with store.reading() as rows:
@@ -282,19 +271,16 @@ def opened(url: str, dataset: str, asked: dict[str, Any], who: str = "", purpose
         chain = _made(store, dataset, asked, *labels) if chain is None else chain
         _check(asked, chain.terms)
     terms = chain.terms
-    return DurableAccount(chain, reopened, "", terms.limit, terms.unit, terms.accounting, *labels)
+    return DurableAccount(chain, "", terms.limit, terms.unit, terms.accounting, *labels)
 
 
 @contextmanager
-def _closed(store: Store, *, always: bool = True) -> Iterator[Store]:
-    """A store whose connection is given back in the end, or only where nothing comes of it."""
+def _closed_on_error(store: Store) -> Iterator[Store]:
     try:
         yield store
     except BaseException:
         store.close()
         raise
-    if always:
-        store.close()
 
 
 def _made(store: Store, dataset: str, asked: dict[str, Any], who: str, purpose: str) -> Chain:
@@ -326,31 +312,29 @@ def _made(store: Store, dataset: str, asked: dict[str, Any], who: str, purpose: 
 
 def reopened(url: str, dataset: str, first: str, seen: tuple[int, str], kept: tuple[Any, ...]) -> DurableAccount:
     """An account that was pickled: of the same first row, and with the newest row that was seen still there."""
-    with _closed(store_of(url, create=False), always=False) as store, store.reading() as rows:
+    with _closed_on_error(store_of(url, create=False)) as store, store.reading() as rows:
         row = rows.row(dataset, 0)
         if row is None or row.digest != first:
             raise LedgerError(f"the ledger of {dataset!r} at {store.shown} is not the one that was handed over")
         chain = Chain(store, dataset, row, Head(*seen))
         chain.saw(chain.newest(rows))
-    key, limit, unit, accounting, who, purpose = kept
-    return DurableAccount(chain, reopened, key, limit, unit, accounting, who, purpose)
+    return DurableAccount(chain, *kept)
 
 
 def datasets(url: str) -> list[str]:
     """The names of a ledger's data sets, sorted."""
-    with _closed(store_of(url, create=False)) as store, store.reading() as rows:
+    with closing(store_of(url, create=False)) as store, store.reading() as rows:
         return rows.datasets()
 
 
 def verify_at(url: str, dataset: str, *, expected_head: str | None = None, release: Any = None) -> Verification:
     """Checks a data set's rows as ``Ledger.verify`` does, also of a ledger that ``Budget.open`` refuses."""
-    with _closed(store_of(url, create=False)) as store, store.reading() as rows:
+    with closing(store_of(url, create=False)) as store, store.reading() as rows:
         return verified(dataset, rows.rows(dataset), rows.head(dataset), expected_head, release)
 
 
 def store_of(url: str, *, create: bool) -> Store:
     """The store at an address.
-
 
     >>> store_of("mysql://host/db", create=False)
     Traceback (most recent call last):

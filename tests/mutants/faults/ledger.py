@@ -120,8 +120,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "an allowance that limits nobody",
         "privacy/ledger/account.py",
-        "        if not rule.fits(after):\n            refused =",
-        "        if False:\n            refused =",
+        "    if not rule.fits(after):\n        refused =",
+        "    if False:\n        refused =",
         (f"{ALLOWANCES}::test_an_allowance_limits_who_has_it_and_the_whole_limits_all",),
     ),
     Mutant(
