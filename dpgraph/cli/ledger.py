@@ -153,7 +153,7 @@ def export(place: str, dataset: str | None, out: Path | None) -> None:
     from dataclasses import asdict
 
     from dpgraph.files.atomic_write import write_text
-    from dpgraph.privacy.ledger.row import canonical
+    from dpgraph.privacy.structural import canonical
 
     text = "".join(f"{canonical(asdict(row))}\n" for row in _rows(place, dataset))
     if out is None:

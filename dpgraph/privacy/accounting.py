@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from dpgraph.privacy.accounts import InMemory, Made, Receipt, Split, checked_unit
+from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.composition import (
     Accounting,
     advanced,
@@ -22,7 +23,7 @@ from dpgraph.privacy.composition import (
 from dpgraph.privacy.display import as_html
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.records import Event, Number, PrivacyCost, PrivacyUnit, Release, decimal, exact, exact_delta
-from dpgraph.privacy.scope import Condition, Fixed, RowGroup, group_with
+from dpgraph.privacy.scope import Condition, RowGroup, group_with
 
 if TYPE_CHECKING:
     from dpgraph.privacy.ledger.account import DurableAccount
@@ -42,18 +43,14 @@ def cost(
 ) -> PrivacyCost:
     """The privacy cost of several releases or events on the same rows, one after the other.
 
-    A cost prices the past and does not limit later releases: an odometer, not a filter. ``"basic"`` may also decide
-    whether to go on: sums of epsilons hold where each release is chosen after seeing earlier ones. The others hold
-    where the number of releases and their costs were fixed beforehand (``"pld"``: the releases themselves); a rule such
-    as "go on until zcdp says 1" is not proved to cost 1. ``Budget(..., accounting="zcdp")`` is such a rule with a
-    proof.
+    A cost prices the past and does not limit later releases. ``"basic"`` may also decide whether to go on; the others
+    hold where the number of releases and their costs were fixed beforehand (docs/accounting.md).
 
     Args:
         spent: One release or event, or several.
-        method: ``"basic"``: epsilons and deltas add, exact. ``"advanced"``: as the papers compose (see
-            ``composition.advanced``). ``"zcdp"``: zero-concentrated (``composition.zero_concentrated``). ``"pld"``:
-            numerical composition of privacy loss distributions by dp-accounting, from the recorded noise laws and
-            movements where those say enough (``composition.shifts``), else from each event's claim.
+        method: ``"basic"``: epsilons and deltas add, exact. ``"advanced"``: as the papers compose. ``"zcdp"``:
+            zero-concentrated. ``"pld"``: numerical composition of privacy loss distributions by dp-accounting, from the
+            recorded noise laws and movements where those say enough, else from each event's claim.
         delta: The delta to price at, for every method but basic. No method gives more than basic does where basic's
             own delta is within it.
         unit: The unit of bare events; releases under another unit are refused.
@@ -76,8 +73,7 @@ def cost(
     for whole in wholes:
         check_paid_together(whole)
     events = [part for whole in wholes for part in whole.priced]
-    if method not in get_args(Method):
-        raise ReleaseError(f"method must be one of {', '.join(map(repr, get_args(Method)))}; got {method!r}")
+    check_choice("method", method, Method)
     if method == "basic":
         if delta is not None:
             raise ReleaseError("basic composition has the events' own delta; give delta to the other methods only")
@@ -109,10 +105,9 @@ class Budget:
       Gaussian noise cost far less; one large pure release costs more.
     * ``"pld"``: ``plan`` prices a list that is fixed beforehand, and only planned releases are drawn.
 
-    A budget made by its name lives in the memory of one process. ``Budget.open`` keeps it in a ledger, a file or a
-    database that outlives the process and that processes share. Copies, deep copies and scikit-learn clones are the
-    same budget. A pickled copy of a budget in memory, or one in a forked child, cannot be charged, because it could
-    spend the same epsilon twice; a budget in a ledger opens that ledger again there.
+    A budget made by its name lives in the memory of one process; ``Budget.open`` keeps it in a ledger, which processes
+    share. Copies, deep copies and scikit-learn clones are the same budget. A pickled copy of a budget in memory, or one
+    in a forked child, cannot be charged; a budget in a ledger opens that ledger again there.
 
     Args:
         epsilon: The whole epsilon, exact: a decimal string or a number; a float means the decimal it prints as.
@@ -164,15 +159,13 @@ class Budget:
         """The budget of a data set in a ledger, which is made where it is not there yet.
 
         A ledger is an append-only list of rows in a SQLite file or a PostgreSQL database (docs/ledger.md). Every charge
-        is checked and written in one transaction before anything is drawn, so charges survive a restart, a crash and
-        several processes. Each row holds a digest of the one before: edited, removed or reordered rows are noticed here
-        and by ``budget.ledger.verify()``.
+        is checked and written in one transaction before anything is drawn. Edited, removed or reordered rows are
+        noticed here and by ``budget.ledger.verify()``.
 
         Args:
             url: A path, ``sqlite:///path`` or ``postgresql://user@host/database``. Leave passwords to ``~/.pgpass`` or
                 ``PGPASSWORD``: one in the address is not handed to other processes.
-            dataset: The name of the data set. One name has one budget, one unit and one accounting. A ledger may hold
-                several data sets; rows under two names are two data sets to it.
+            dataset: The name of the data set, of which a ledger may hold several. One name has one budget.
             epsilon: The whole epsilon. It makes the data set's budget if there is none; else it must be as it was made.
             delta: The whole delta; 0 where the budget is made.
             unit: Whom the budget protects; one replaced row where the budget is made.
@@ -293,11 +286,7 @@ class Budget:
         return self._account
 
     def cost(self, method: Method | None = None, delta: Number | None = None) -> PrivacyCost:
-        """The price of all charges so far, by the budget's own accounting or as ``cost`` prices it.
-
-        With a method it prices the past and does not limit later releases. The budget enforces its own accounting,
-        whichever method is asked for here.
-        """
+        """The price of all charges so far, by the budget's own accounting or, with a method, as ``cost`` prices it."""
         if method is None and delta is None:
             return self._account.rule.price(self._account.spent())
         return cost(self.events, method or "basic", delta, unit=self.unit)
@@ -352,14 +341,10 @@ class Budget:
         """Charges once for releases on disjoint groups of rows, and gives each group a budget of its own.
 
         Each budget takes only counts of rows in its own group, ``count(rows, network, where={by: level})``, declared as
-        in ``domain``, so the groups share no row. The limit of each follows from ``composition.parallel_cost``: with
-        one row per person all of epsilon under add/remove, half of it under replace, where a row may move between
-        groups. The groups' own unit is add/remove either way: how many rows a group has is not public.
-
-        A group's budget may be split again, by another variable; its groups are the conjunctions, ``where={by: level,
-        then: level}``. By induction all releases inside a group cost at most the group's epsilon, so the whole tree
-        costs at most the charge at its top. In a ledger the groups' budgets are kept too: ``groups`` returns them after
-        a restart.
+        in ``domain``. The limit of each is ``composition.parallel_share``: with one row per person all of epsilon under
+        add/remove, half of it under replace, where a row may move between groups. The groups' own unit is add/remove
+        either way: how many rows a group has is not public. A group's budget may be split again, by another variable
+        (proofs.md P66). In a ledger, ``groups`` returns the groups' budgets after a restart.
 
         Args:
             domain: The domain that declares the variable.
@@ -387,7 +372,7 @@ class Budget:
         groups = [group_with(self._group, condition) for condition in conditions]
         whole = PrivacyCost(exact(epsilon), exact(delta, "delta", zero=True))
         event, accounting, share = split(self.accounting, whole, len(groups), self.unit, f"parallel over {by}")
-        parts = Split(accounting, share, tuple(map(_fixed, conditions)))
+        parts = Split(accounting, share, tuple(one.fixed for one in conditions))
         receipt = self.charge(event, Made(split=parts))
         accounts = self._account.parts(receipt, parts)
         return {
@@ -408,7 +393,7 @@ class Budget:
             ReleaseError: If the budget is in memory.
         """
         conditions = _conditions(domain, by)
-        receipt, parts = self._durable().split_of(tuple(map(_fixed, conditions)), row)
+        receipt, parts = self._durable().split_of(tuple(one.fixed for one in conditions), row)
         return {
             condition.level: Budget._of(account, group_with(self._group, condition))
             for condition, account in zip(conditions, self._account.parts(receipt, parts), strict=True)
@@ -445,35 +430,30 @@ class Budget:
         return _reopened, (self._group, *self._account.reopening())
 
     def __repr__(self) -> str:
-        return (
-            f"Budget(epsilon={decimal(self.epsilon)}, delta={decimal(self.delta)}, unit=({self.unit}), "
-            + ("" if self.accounting == "basic" else f"accounting={self.accounting!r}, ")
-            + (
-                ""
-                if self.rho is None or self.remaining_rho is None
-                else f"rho={decimal(self.rho)}, remaining_rho={float(self.remaining_rho):.6g}, "
-            )
-            + f"spent={decimal(self.spent)}, remaining={decimal(self.remaining)}"
-            + ("" if isinstance(self._account, InMemory) else f", ledger={self._durable()}")
-            + (")" if self._group is None else f", rows=({self._group}))")
-        )
+        parts = [f"epsilon={decimal(self.epsilon)}, delta={decimal(self.delta)}, unit=({self.unit})"]
+        if self.accounting != "basic":
+            parts.append(f"accounting={self.accounting!r}")
+        if self.rho is not None and self.remaining_rho is not None:
+            parts.append(f"rho={decimal(self.rho)}, remaining_rho={float(self.remaining_rho):.6g}")
+        parts.append(f"spent={decimal(self.spent)}, remaining={decimal(self.remaining)}")
+        if not isinstance(self._account, InMemory):
+            parts.append(f"ledger={self._account}")
+        if self._group is not None:
+            parts.append(f"rows=({self._group})")
+        return f"Budget({', '.join(parts)})"
 
     def _repr_html_(self) -> str:
         rows = [
             {"": "limit", "epsilon": decimal(self.epsilon), "delta": decimal(self.delta)},
             {"": "left", "epsilon": decimal(self.remaining), "delta": decimal(self.remaining_delta)},
         ]
-        where = [] if isinstance(self._account, InMemory) else [f"ledger {self._durable()}"]
+        where = [] if isinstance(self._account, InMemory) else [f"ledger {self._account}"]
         group = [] if self._group is None else [f"rows: {self._group}"]
         return as_html("Budget", rows, [f"protecting {self.unit}; accounting {self.accounting}", *where, *group])
 
 
 def _conditions(domain: Any, by: str) -> list[Condition]:
     return [Condition(by, level, domain[by]) for level in domain.levels(by)]
-
-
-def _fixed(condition: Condition) -> Fixed:
-    return Fixed.of(condition.by, condition.level, condition.declaration)
 
 
 def _reopened(group: RowGroup | None, function: Callable[..., Account], arguments: tuple[Any, ...]) -> Budget:

@@ -22,10 +22,11 @@ from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, Measurement, NoiseLaw, SumZeroLaplace
 from dpgraph.privacy.noise import epsilon_of_rho, exp_bounds, rho_of_epsilon
@@ -133,17 +134,13 @@ def shifts(event: Event) -> Counter[Shift]:
 
     Where every coordinate moves by at most one, as many shifts by one as coordinates move. Otherwise:
 
-    * Discrete Laplace: one coordinate shifted by the whole L1 distance is the worst case. A path from one data set to
-      the other along the axes has a trade-off function no lower than the axes' shifts one after the other (group
-      privacy, Dong, Roth and Su 2022, Theorem 2.14), and for shifts of one log-concave law on one line that
-      composition is the trade-off function of their sum: the best tests are the same thresholds.
+    * Discrete Laplace: one coordinate shifted by the whole L1 distance is the worst case (proofs.md P68).
     * Noise that sums to zero: by two is a row that moves between two cells; for more only the log ratio is bounded.
     * Discrete Gaussian: a single coordinate is shifted by its distance; of several, squared distances bound rho alone.
     * Any other law: its own bound on the log ratio, where it has one.
 
-    Measurements that move together by less than their sum are listed where they share one law, up to the joint
-    distance. Empty where the record does not determine the shifts, selections included: the event's own claim is then
-    its price.
+    Measurements that move together by less than their sum are listed where they share one law. Empty where the record
+    does not determine the shifts, selections included: the event's own claim is then its price.
     """
     if event.selections or not event.measurements:
         return Counter()
@@ -204,59 +201,27 @@ def sum_zero_loss(scale: float, cells: int) -> float:
     return min(float(np.exp(log_sum(cells - 1) - log_sum(cells))), 1 / (1 + math.exp(-2 / scale)))
 
 
-def parallel_cost(costs: Collection[PrivacyCost], unit: PrivacyUnit) -> PrivacyCost:
-    """Parallel composition: the cost of releases on disjoint groups of rows, each group's cost being under add/remove.
-
-    The groups are the levels of one declared variable, so a row is in exactly one. Let k be the rows per person, or
-    the number of groups if that is less.
-
-    * Under add/remove, a person's rows vanish from at most k groups, and no other group's rows change: the k largest
-      costs add; for one row per person this is the maximum.
-    * Under replace a person's rows may *move*. They vanish from at most k groups and appear in at most k. A group
-      they only leave or only enter costs (epsilon, delta); one they do both to is two steps away,
-      (2 epsilon, (1 + exp(epsilon)) delta) by the group property. No choice costs more than twice the k largest
-      epsilons, and a row replaced within the most expensive group, or moved between two of equal cost, attains it:
-      for one row per person twice the maximum. A group's number of rows changes when a row moves, so it is not
-      public though the whole n is.
-
-    The groups may be released from in any order, each release chosen after seeing those of other groups: losses of
-    pure mechanisms add pointwise, and for deltas concurrent composition is as basic composition (Lyu 2022; Vadhan and
-    Zhang 2023). A group that is split again costs what its own groups cost by this rule. That is more than needed for
-    several rows per person, whose k rows in all are counted as k in each group, and never less.
-    """
-    if unit.neighbours == "replace":
-        costs = [PrivacyCost(2 * one.epsilon, one.delta * _two_steps(one.epsilon)) for one in costs]
-    most_groups = min(unit.rows_per_person, len(costs))
-    epsilons, deltas = sorted(one.epsilon for one in costs), sorted(one.delta for one in costs)
-    return PrivacyCost(
-        sum(epsilons[len(costs) - most_groups :], Fraction(0)), sum(deltas[len(costs) - most_groups :], Fraction(0))
-    )
-
-
 def parallel_share(whole: PrivacyCost, groups: int, unit: PrivacyUnit) -> PrivacyCost:
-    """The cost that each of several groups may have: the inverse of ``parallel_cost`` for equal groups."""
+    """The cost that each of several disjoint groups of rows may have, each under add/remove (proofs.md P52).
+
+    A row is in one group, so a person's rows vanish from at most k groups, k the rows per person or the number of
+    groups if that is less, and no other group's rows change. Under replace they may appear in as many, and a group they
+    both leave and enter is two steps away, (2 epsilon, (1 + exp(epsilon)) delta) by the group property.
+    """
     most_groups = min(unit.rows_per_person, groups)
     if unit.neighbours == "add-remove":
         return PrivacyCost(whole.epsilon / most_groups, whole.delta / most_groups)
     epsilon = whole.epsilon / (2 * most_groups)
-    return PrivacyCost(epsilon, whole.delta / (most_groups * _two_steps(epsilon)))
+    return PrivacyCost(epsilon, whole.delta / (most_groups * (1 + exp_bounds(epsilon, 30)[1])))
 
 
 def parallel_steps(groups: int, unit: PrivacyUnit) -> int:
-    """How many times the rho of one of several equal groups, under add/remove, they cost together.
+    """How many times the rho of one of several equal groups, under add/remove, they cost together (proofs.md P91).
 
-    A person's rows vanish from at most k groups, k the rows per person or the number of groups if that is less: k.
-    Under replace they may appear in as many: a group they only leave or only enter costs rho, and one they do both to
-    is two steps away, which costs four times its rho (Bun and Steinke 2016, Proposition 1.9). So 4 k covers every
-    choice.
+    Two steps cost four times a rho (Bun and Steinke 2016, Proposition 1.9).
     """
     most_groups = min(unit.rows_per_person, groups)
     return most_groups if unit.neighbours == "add-remove" else 4 * most_groups
-
-
-def _two_steps(epsilon: Fraction) -> Fraction:
-    """1 + exp(epsilon), never rounded down."""
-    return 1 + exp_bounds(epsilon, 30)[1]
 
 
 def _unclaimed_delta(delta: Fraction, events: Iterable[Event]) -> Fraction:
@@ -447,25 +412,19 @@ class Filter:
     start: ClassVar[Spent] = Spent()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or self.name not in get_args(Accounting):
-            raise ReleaseError(
-                f"accounting must be one of {', '.join(map(repr, get_args(Accounting)))}; got {self.name!r}"
-            )
+        check_choice("accounting", self.name, Accounting)
         if self.name != "basic" and self.limit.delta == 0:
             raise ReleaseError(f"accounting={self.name!r} needs a delta above 0, such as 1e-6")
         object.__setattr__(self, "rho", rho_within(self.limit) if self.name == "zcdp" else None)
 
     def after(self, spent: Spent, event: Event) -> Spent:
         """The totals with one more event; an error if the filter has no price for it."""
-        rho = Fraction(0)
-        if self.name == "zcdp":
-            known = rho_of(event)
-            if known is None:
-                raise ReleaseError(
-                    f'{event.mechanism} claims a delta and no rho, so accounting="zcdp" has no price for it; use a '
-                    'mechanism with a rho, such as GaussianMechanism, or a budget with accounting="basic"'
-                )
-            rho = known
+        rho = rho_of(event) if self.name == "zcdp" else Fraction(0)
+        if rho is None:
+            raise ReleaseError(
+                f'{event.mechanism} claims a delta and no rho, so accounting="zcdp" has no price for it; use a '
+                'mechanism with a rho, such as GaussianMechanism, or a budget with accounting="basic"'
+            )
         if self.name == "pld":
             _check_planned(event)
         return Spent(spent.epsilon + event.epsilon, spent.delta + event.delta, spent.rho + rho)
@@ -526,13 +485,19 @@ def plan_of(items: Iterable[Any], unit: PrivacyUnit, delta: Fraction) -> Plan:
     """The plan of a list of events, or of pairs (mechanism, description), priced together at a delta."""
     if isinstance(items, str | bytes | Event) or not isinstance(items, Iterable):
         raise ReleaseError(f"a plan is a list of events or of (mechanism, description); got {type(items).__name__}")
-    events = tuple(_planned_event(item, unit) for item in items)
+    events: list[Event] = []
+    for item in items:
+        pair = isinstance(item, tuple | list) and len(item) == 2 and not isinstance(item[0], type)
+        event = item[0].event(item[1], unit) if pair and callable(getattr(item[0], "event", None)) else item
+        if not isinstance(event, Event) or isinstance(event, Plan):
+            raise ReleaseError(f"a plan is of events or of pairs (mechanism, description); got {type(event).__name__}")
+        events.append(checked(event))
     if not events:
         raise ReleaseError("a plan has at least one event")
     if delta <= 0:
         raise ReleaseError("a plan needs a delta above 0: earlier plans took all of the budget's, or delta=0 was given")
-    price = _listed(events, delta)
-    return Plan(f"plan of {combined_label(events)}", price.epsilon, price.delta, planned=events)
+    price = _listed(tuple(events), delta)
+    return Plan(f"plan of {combined_label(events)}", price.epsilon, price.delta, planned=tuple(events))
 
 
 def split(
@@ -563,16 +528,6 @@ def too_dear(rule: Filter, spent: Spent, after: Spent, event: Event) -> str:
     if event.delta > 0 and rule.remaining(rule.start).delta == 0:
         words += f". A budget with a delta is Budget(epsilon, {float(event.delta):g})"
     return words
-
-
-def _planned_event(item: Any, unit: PrivacyUnit) -> Event:
-    """The event of one item of a plan, with exact claims."""
-    pair = isinstance(item, tuple | list) and len(item) == 2 and not isinstance(item[0], type)
-    if pair and callable(getattr(item[0], "event", None)):
-        item = item[0].event(item[1], unit)
-    if not isinstance(item, Event) or isinstance(item, Plan):
-        raise ReleaseError(f"a plan is of events or of pairs (mechanism, description); got {type(item).__name__}")
-    return checked(item)
 
 
 def checked(event: Any) -> Event:

@@ -75,28 +75,21 @@ def concentrated_parts(measurements: Iterable[Measurement], least: int = 0) -> l
     return [times * cost for cost, times in costs.items()]
 
 
-def joint_parts(event: Event) -> list[Fraction]:
-    """The epsilon of each kind of measurement, as if it moved by the whole joint distance; [] without one."""
-    if event.joint is None:
-        return []
-    alike = {(weight, m.law) for weight, m in zip(event.joint.weights, event.measurements, strict=True)}
-    costs = (law.epsilon(Fraction(event.joint.distance, weight)) for weight, law in alike)
-    return [cost for cost in costs if cost is not None]
-
-
-def is_pure(event: Event) -> bool:
-    """True if the noise of each measurement that moves has an epsilon: Gaussian noise has none."""
-    return all(m.law.epsilon(m.movement.l1) is not None for m in event.measurements)
-
-
 def epsilon_sums(event: Event) -> list[list[Fraction]]:
-    """Lists of terms, each of which adds up to a valid epsilon of the event; none where there is Gaussian noise."""
-    if not is_pure(event):
+    """Lists of terms, each of which adds up to a valid epsilon of the event; none where there is Gaussian noise.
+
+    By measurements apart, and by the kinds of measurement as if each moved by the whole joint distance.
+    """
+    if any(m.law.epsilon(m.movement.l1) is None for m in event.measurements):
         return []
     chosen = [selection.epsilon * Fraction(selection.draws) for selection in event.selections]
-    alone = pure_parts(event.measurements)
-    together = joint_parts(event)
-    return [alone + chosen] + ([[max(together), *chosen]] if together else [])
+    ways = [pure_parts(event.measurements) + chosen]
+    if event.joint is not None:
+        alike = {(weight, m.law) for weight, m in zip(event.joint.weights, event.measurements, strict=True)}
+        costs = (law.epsilon(Fraction(event.joint.distance, weight)) for weight, law in alike)
+        together = [cost for cost in costs if cost is not None]
+        ways += [[max(together), *chosen]] if together else []
+    return ways
 
 
 def claim_problem(event: Event) -> str | None:

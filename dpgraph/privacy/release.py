@@ -15,7 +15,7 @@ from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import description_of
 from dpgraph.privacy.noise import Noise, SecureNoise
 from dpgraph.privacy.records import Event, PrivacyUnit, Release
-from dpgraph.privacy.scope import Fixed, RowCap, RowGroup, RowsRecord
+from dpgraph.privacy.scope import RowCap, RowGroup, RowsRecord
 from dpgraph.waiting import waiting
 
 #: Bytes that a release takes for each number it measures, by whether noise sums to zero, and for each table, as
@@ -152,7 +152,7 @@ def _rows_record(statistics: Any, budget: Budget, receipt: Receipt | None) -> Ro
     """
     group: RowGroup | None = getattr(statistics, "group", None)
     conditions = () if group is None else group.conditions
-    fixed = tuple(Fixed.of(one.by, one.level, one.declaration) for one in conditions)
+    fixed = tuple(one.fixed for one in conditions)
     paid = () if receipt is None else (receipt.digest,)
     return RowsRecord(budget.identity, fixed, _choice_of(statistics) or "", paid)
 

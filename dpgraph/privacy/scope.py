@@ -27,6 +27,11 @@ class Condition:
     level: object
     declaration: object
 
+    @property
+    def fixed(self) -> Fixed:
+        """The condition in print."""
+        return Fixed.of(self.by, self.level, self.declaration)
+
     def __str__(self) -> str:
         return f"{escaped(self.by)} = {self.level!r}"
 

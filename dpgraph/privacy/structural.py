@@ -224,6 +224,18 @@ _LAWS: dict[str, Any] = {
 }
 
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def canonical(plain: Any) -> str:
+    """Plain values as the one JSON text that stands for them.
+
+    >>> canonical({"b": 1, "a": [2]})
+    '{"a":[2],"b":1}'
+    """
+    return _ENCODER.encode(plain)
+
+
 def event_text(event: Event) -> str:
     """An event as one line of JSON that reads back as an equal event.
 
@@ -232,7 +244,7 @@ def event_text(event: Event) -> str:
     '{"delta":"0","epsilon":"1/3","mechanism":"count"}'
     """
     try:
-        text = json.dumps(plain_event(event), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        text = canonical(plain_event(event))
         same = event_of_text(text) == event
     except (TypeError, ValueError, AttributeError) as error:
         reason = str(error) if isinstance(error, ReleaseError) else type(error).__name__

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 import dpgraph as dg
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.privacy.accounting import Budget, cost
-from dpgraph.privacy.composition import parallel_cost, parallel_share, shifts, sum_zero_loss
+from dpgraph.privacy.composition import parallel_share, shifts, sum_zero_loss
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, Measurement, Movement
+from dpgraph.privacy.noise import exp_bounds
 from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, Release, exact
 from tests.tiers import examples
 
@@ -392,6 +393,14 @@ def test_moments_are_priced_by_how_far_a_record_moves_them(family, bounds, recor
             for step in np.atleast_1d(move):
                 p, q = np.multiply.outer(p, law(0)), np.multiply.outer(q, law(int(step)))
             assert np.maximum(p - math.exp(epsilon) * q, 0).sum() <= float(delta) * (1 + 1e-9)
+
+
+def parallel_cost(costs, unit):
+    """The cost of disjoint groups that each cost so much under add/remove, as proofs.md P52 states it."""
+    if unit.neighbours == "replace":
+        costs = [PrivacyCost(2 * one.epsilon, one.delta * (1 + exp_bounds(one.epsilon, 30)[1])) for one in costs]
+    epsilons, deltas = sorted(one.epsilon for one in costs), sorted(one.delta for one in costs)
+    return PrivacyCost(sum(epsilons[-unit.rows_per_person :]), sum(deltas[-unit.rows_per_person :]))
 
 
 costs = st.lists(

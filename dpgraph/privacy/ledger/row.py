@@ -20,7 +20,7 @@ from dpgraph.privacy.composition import Spent
 from dpgraph.privacy.display import summary
 from dpgraph.privacy.errors import LedgerError, ReleaseError
 from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, exact, exact_delta, exact_sum
-from dpgraph.privacy.structural import FORMS, Form, event_of_text, plain_of, refused, value_of
+from dpgraph.privacy.structural import FORMS, Form, canonical, event_of_text, plain_of, refused, value_of
 
 Kind = Literal["open", "charge", "split", "allow"]
 KINDS = get_args(Kind)
@@ -99,21 +99,10 @@ class LedgerRow:
 #: The columns of a row, in the order of the table.
 COLUMNS = tuple(field.name for field in fields(LedgerRow))
 
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
-
 
 def text_of(value: Any, but: tuple[str, ...] = ()) -> str:
     """A dataclass as it stands in a column, but for fields with a column of their own."""
     return canonical(plain_of(value, but=but))
-
-
-def canonical(plain: Any) -> str:
-    """Plain values as the one JSON text that stands for them.
-
-    >>> canonical({"b": 1, "a": [2]})
-    '{"a":[2],"b":1}'
-    """
-    return _ENCODER.encode(plain)
 
 
 def digest_of(row: LedgerRow) -> str:
