@@ -15,8 +15,7 @@ import click
 from dpgraph.cli.auditing import audit
 from dpgraph.cli.budgets import SPENDING, read_defaults
 from dpgraph.cli.exit_codes import ended
-from dpgraph.cli.fitting import fit, refit
-from dpgraph.cli.learning import learn
+from dpgraph.cli.fitting import fit, learn, refit
 from dpgraph.cli.ledger import ledger
 from dpgraph.cli.models import evaluate, predict, report, sample
 from dpgraph.cli.networks import cost, posterior, release

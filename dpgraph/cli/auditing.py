@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -79,23 +80,15 @@ def audit(
 
 def function_of(words: str) -> Callable[..., Any]:
     """The function of a name in a Python file, which is run."""
-    import importlib.util
-
-    def refused(why: str) -> click.BadParameter:
-        return click.BadParameter(why, param_hint="--pipeline")
-
     file, _, name = words.rpartition(":")
-    if not file or not Path(file).is_file():
-        raise refused(f"{words!r} is not FILE.py:NAME of a file that is there")
-    spec = importlib.util.spec_from_file_location("dpgraph_pipeline", file)
-    if spec is None or spec.loader is None:
-        raise refused(f"{file} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise refused(f"{file} fails: {type(error).__name__}: {error}") from None
-    found = getattr(module, name, None)
-    if not callable(found):
-        raise refused(f"{file} has no function {name!r}")
+    problem = None if Path(file).is_file() else f"{words!r} is not FILE.py:NAME of a file that is there"
+    found: Any = None
+    if problem is None:
+        try:
+            found = runpy.run_path(file, run_name="dpgraph_pipeline").get(name)
+            problem = None if callable(found) else f"{file} has no function {name!r}"
+        except Exception as error:
+            problem = f"{file} fails: {type(error).__name__}: {error}"
+    if problem is not None:
+        raise click.BadParameter(problem, param_hint="--pipeline")
     return found

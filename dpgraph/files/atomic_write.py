@@ -13,7 +13,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -39,13 +39,8 @@ _MADE: dict[str, int] = {}
 
 def write_text(target: Path, text: str) -> None:
     """Writes a text file atomically; refuses characters that are not UTF-8's."""
-    write_with(target, lambda file: file.write(text.encode()))
-
-
-def write_with(target: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Writes a binary file atomically, by a function of the open file."""
-    with _atomic_file(target) as file:
-        write(file)
+    with replacing(target) as file:
+        file.write(text.encode())
 
 
 def write_frames(target: Path, frames: Iterable[pd.DataFrame]) -> None:
@@ -54,7 +49,7 @@ def write_frames(target: Path, frames: Iterable[pd.DataFrame]) -> None:
     In a ``.parquet`` file each frame is a row group of its own, unless it is larger than pyarrow's; any other name is a
     CSV file.
     """
-    with _atomic_file(target) as file:
+    with replacing(target) as file:
         if target.suffix.lower() == ".parquet":
             _write_parquet(file, frames)
         else:
@@ -97,7 +92,7 @@ def _write_parquet(file: IO[bytes], frames: Iterable[pd.DataFrame]) -> None:
 
 
 @contextmanager
-def _atomic_file(target: Path) -> Iterator[IO[bytes]]:
+def replacing(target: Path) -> Iterator[IO[bytes]]:
     """A file to write to: a stream itself, or a temporary file that becomes the target if nothing fails."""
     with _refusing(target):
         if is_stream(target):
@@ -111,7 +106,9 @@ def _atomic_file(target: Path) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             if old is not None:
-                _keep_access(handle, old)
+                with suppress(OSError):
+                    os.chown(handle, old.st_uid, old.st_gid)
+                os.chmod(handle, stat.S_IMODE(old.st_mode) & 0o777)
             os.fsync(handle)
             # Moved while it is locked, so that no other writer takes it for an orphan.
             os.replace(name, path)
@@ -151,12 +148,6 @@ def _status(path: Path) -> os.stat_result | None:
         return os.stat(path)
     except FileNotFoundError:
         return None
-
-
-def _keep_access(handle: int, old: os.stat_result) -> None:
-    with suppress(OSError):
-        os.chown(handle, old.st_uid, old.st_gid)
-    os.chmod(handle, stat.S_IMODE(old.st_mode) & 0o777)
 
 
 def _open_already(target: Path) -> int | None:
@@ -219,9 +210,6 @@ def _locked(folder: Path, prefix: str, mode: int) -> tuple[int, str]:
             except BaseException:
                 os.close(handle)
                 raise
-        except FileExistsError:
-            del _MADE[name]
-            continue
         except BaseException:
             _remove(name)
             raise

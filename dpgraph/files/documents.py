@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dpgraph.files import models  # noqa: F401 - registers the codecs of posteriors and models
-from dpgraph.files.atomic_write import is_stream, write_text, write_with
+from dpgraph.files.atomic_write import is_stream, replacing, write_text
 from dpgraph.files.codecs import (
     Codec,
     codec_of_kind,
@@ -107,7 +107,8 @@ def _save(value: Any, target: Path, released: Any) -> None:
         write_text(target, text)
     elif target.suffix.lower() == ".npz":
         plain = _document_with_arrays(value) | _beside(released)
-        write_with(target, lambda file: write_packed(file, plain))
+        with replacing(target) as file:
+            write_packed(file, plain)
     elif target.suffix.lower() == ".toml" and isinstance(value, Network):
         write_text(target, toml_of(value))
     elif target.suffix.lower() == ".json" or is_stream(target):

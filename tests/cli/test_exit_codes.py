@@ -155,10 +155,10 @@ DEEP = """
 import hashlib, os, signal, sys, threading
 from pathlib import Path
 from dpgraph.cli import exit_codes
-from dpgraph.files.atomic_write import _atomic_file
+from dpgraph.files.atomic_write import replacing
 exit_codes.GRACE = 0.2
 def deep():
-    with _atomic_file(Path("made.json")):
+    with replacing(Path("made.json")):
         threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGTERM)).start()
         hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)  # many minutes, during which no handler of Python's runs
 sys.exit(exit_codes.ended(deep))

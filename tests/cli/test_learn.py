@@ -87,7 +87,7 @@ def test_what_gaussian_noise_paid_for_is_all_written(run):
 
 def test_a_model_that_cannot_be_written_leaves_what_was_paid_for(desk, monkeypatch):
     """The release and the graph are written first."""
-    import dpgraph.cli.learning as command
+    import dpgraph.cli.fitting as command
 
     def save_charged(value, path):
         if path.name == "model.json":

@@ -99,7 +99,7 @@ def test_what_is_being_written_may_be_read_by_no_more_than_the_old_file(tmp_path
     target = tmp_path / "made.json"
     target.write_text("old")
     target.chmod(0o600)
-    with atomic_write._atomic_file(target):
+    with atomic_write.replacing(target):
         (made,) = tmp_path.glob(".dpgraph-*")
         assert made.stat().st_mode & 0o777 == 0o600
 

@@ -63,7 +63,7 @@ def test_fifty_commands_are_stopped(tmp_path):
 def test_a_live_temporary_file_is_not_taken_for_an_orphan(tmp_path):
     """Two writers of one target at once: the second ends first, then the first."""
     target = tmp_path / "made.json"
-    with atomic_write._atomic_file(target) as file:
+    with atomic_write.replacing(target) as file:
         file.write(b"first")
         write_text(target, "second")
         assert target.read_text() == "second"

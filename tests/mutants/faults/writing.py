@@ -39,8 +39,8 @@ MUTANTS = (
     Mutant(
         "a private file made readable by all",
         "files/atomic_write.py",
-        "                _keep_access(handle, old)",
-        "                os.chmod(handle, 0o644)",
+        "os.chmod(handle, stat.S_IMODE(old.st_mode) & 0o777)",
+        "os.chmod(handle, 0o644)",
         (f"{WRITTEN}::test_an_old_file_keeps_its_permissions",),
     ),
     Mutant(
