@@ -11,7 +11,6 @@ import itertools
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -20,7 +19,7 @@ import numpy.typing as npt
 from dpgraph.inference.arguments import check_probability, check_whole_number
 from dpgraph.inference.queries.answer import Answer, weights_of_draws
 from dpgraph.inference.queries.contraction import MOST_CELLS, ancestors, conditional
-from dpgraph.inference.queries.question import Evidence, check_targets, event_words, evidence_words, read_evidence
+from dpgraph.inference.queries.question import Evidence, check_targets, evidence_words, read_evidence
 from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
 from dpgraph.privacy.errors import ConvergenceWarning, InferenceError
 from dpgraph.structure.domain import DomainError
@@ -111,7 +110,7 @@ def query(
         levels = itertools.product(*(tables.network.domain.levels(name) for name in targets))
         words, columns, labels = ", ".join(targets), targets, tuple(levels)
     else:
-        words, columns = event_words(target), ("event",)
+        words, columns = evidence_words(target, None), ("event",)
         labels = ((words,),)
     known = evidence_words(given, do)
     question = f"P({words} | {known})" if known else f"P({words})"
@@ -120,14 +119,14 @@ def query(
         draws, predictive = _exact(tables, targets, evidence, event)
         return Answer(question, draws=draws, predictive=predictive, **described)
     inside = None if event is None else _inside(tables, targets, event)
-    made = sampled(tables, targets, evidence, np.random.default_rng(seed), samples, inside)
+    draws, log, variance, sizes = sampled(tables, targets, evidence, np.random.default_rng(seed), samples, inside)
     return Answer(
         question,
-        draws=made.probabilities,
-        predictive=weights_of_draws(made.log_evidence) @ made.probabilities,
+        draws=draws,
+        predictive=weights_of_draws(log) @ draws,
         method="sampling",
-        error=np.sqrt(made.variance.sum(axis=0)) / len(tables),
-        effective_size=float(made.effective_sizes.min()),
+        error=np.sqrt(variance.sum(axis=0)) / len(tables),
+        effective_size=float(sizes.min()),
         **described,
     )
 
@@ -135,9 +134,9 @@ def query(
 def joint_of(tables: DrawnTables, targets: Family, evidence: Evidence) -> tuple[Reals, Reals]:
     """P(targets | evidence), axes (draw, *targets), and ln P(evidence) of each draw; exact."""
     _check_entries(tables, targets)
-    found = conditional(tables, targets, evidence, whole=len(tables) > 1)
-    check_possible(found.log_evidence[0])
-    return found.probabilities[0], found.log_evidence[0]
+    found, log = conditional(tables, targets, evidence, whole=len(tables) > 1)
+    check_possible(log[0])
+    return found[0], log[0]
 
 
 def check_possible(log_evidence: Reals) -> None:
@@ -179,8 +178,8 @@ def _exact(tables: DrawnTables, targets: Family, evidence: Evidence, event: Evid
     if event is not None and math.prod(tables.network.shape(targets)) > MOST_EVENT_CELLS:
         levels, weights = {**evidence.levels, **event.levels}, {**evidence.weights, **event.weights}
         both = Evidence(FrozenMap(levels), FrozenMap(weights), evidence.do)
-        held = conditional(tables, (), both).log_evidence[0]
-        log = conditional(tables, (), evidence).log_evidence[0]
+        held = conditional(tables, (), both)[1][0]
+        log = conditional(tables, (), evidence)[1][0]
         check_possible(log)
         flat = np.exp(held - log)[:, None]
     else:
@@ -206,19 +205,6 @@ def _inside(tables: DrawnTables, targets: Family, event: Evidence) -> npt.NDArra
     return held.reshape(-1)
 
 
-@dataclass(frozen=True, eq=False)
-class Sampled:
-    """Estimates by likelihood weighting: P(targets | evidence), its Monte Carlo variance, both with axes (draw, entry).
-
-    Of each draw ``log_evidence`` is ln of the estimated P(evidence), and ``effective_sizes`` (sum w)^2 / sum w^2.
-    """
-
-    probabilities: Reals
-    log_evidence: Reals
-    variance: Reals
-    effective_sizes: Reals
-
-
 def sampled(
     tables: DrawnTables,
     targets: Family,
@@ -226,10 +212,12 @@ def sampled(
     rng: np.random.Generator,
     samples: int | None = None,
     inside: npt.NDArray[np.bool_] | None = None,
-) -> Sampled:
-    """Estimates P(targets | evidence) in every draw, where the targets' joint table has few cells.
+) -> tuple[Reals, Reals, Reals, Reals]:
+    """Estimates P(targets | evidence) by likelihood weighting, where the targets' joint table has few cells.
 
-    ``inside`` marks the cells of an event, whose probability alone is then estimated.
+    ``inside`` marks the cells of an event, whose probability alone is then estimated. Returns the probabilities, axes
+    (draw, entry), ln of the estimated P(evidence) of each draw, the Monte Carlo variances of the probabilities, and the
+    effective number of samples of each draw, (sum w)^2 / sum w^2.
     """
     count = samples or min(MOST_SAMPLES, max(LEAST_SAMPLES, ALL_SAMPLES // len(tables)))
     place = np.arange(math.prod(tables.network.shape(targets))) if inside is None else np.where(inside, 0, 1)
@@ -266,7 +254,7 @@ def sampled(
             stacklevel=3,
         )
     kept = slice(None) if inside is None else slice(1)
-    return Sampled(found[:, kept], logs, variance[:, kept], sizes)
+    return found[:, kept], logs, variance[:, kept], sizes
 
 
 def _weighted(

@@ -15,11 +15,10 @@ import numpy.typing as npt
 from dpgraph.inference.arguments import check_whole_number, generator
 from dpgraph.inference.queries.answer import weights_of_draws
 from dpgraph.inference.queries.asking import asked_of, check_possible, levels_drawn
-from dpgraph.inference.queries.contraction import MOST_CELLS, ancestors, conditional
+from dpgraph.inference.queries.contraction import ancestors, check_cells, conditional
 from dpgraph.inference.queries.question import Evidence, evidence_words
 from dpgraph.inference.queries.tables import DrawnTables
 from dpgraph.privacy.display import escaped
-from dpgraph.privacy.errors import InferenceError
 from dpgraph.structure.domain import Level
 from dpgraph.structure.elimination import smallest_elimination
 from dpgraph.structure.frozen import FrozenMap
@@ -93,7 +92,7 @@ def most_probable(
     tables, evidence = asked_of(model, given, do)
     network = tables.network
     mean = tables.centre or tables.mean
-    base = conditional(mean, (), evidence).log_evidence[0]
+    base = conditional(mean, (), evidence)[1][0]
     check_possible(base)
     buckets, log = eliminated(mean, network.order, evidence, slice(None), maximum=True)
     best = back_through(buckets, np.arange(1), lambda weights: weights.argmax(axis=0))
@@ -155,7 +154,7 @@ def sample_given(
     source = generator(rng)
     tables, evidence = asked_of(model, given, do)
     tables, network = tables.centre or tables, tables.network
-    log = conditional(tables, (), evidence).log_evidence[0]
+    log = conditional(tables, (), evidence)[1][0]
     if np.isneginf(log).all():
         check_possible(log)
     picked = np.sort(source.choice(len(tables), size=int(n), p=weights_of_draws(log)))
@@ -195,22 +194,14 @@ def _rows(
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class Bucket:
-    """The product of the tables that held a variable when it went: axes (variable, *others, draw)."""
-
-    variable: str
-    others: Family
-    table: Reals
-
-
 def eliminated(
     tables: DrawnTables, names: Sequence[str], evidence: Evidence, draws: Any, *, maximum: bool
-) -> tuple[list[Bucket], Reals]:
+) -> tuple[list[tuple[Family, Reals]], Reals]:
     """Eliminates all unobserved variables of some tables, by sums or maxima, for some draws, a slice or positions.
 
-    The tables are of ``names``, which hold the ancestors of each. Returns the buckets in the order of elimination, and
-    the log of the sum or maximum of the product, shape (draws,); a table that is too large is refused.
+    The tables are of ``names``, which hold the ancestors of each. Returns in the order of elimination the product of
+    the tables that held a variable when it went, with its axes, (variable, *others) and at last the draws; and the log
+    of the sum or maximum of the product of all, shape (draws,). A table that is too large is refused.
     """
     network, fixed = tables.network, {**evidence.levels, **evidence.do}
     factors: list[tuple[Family, Reals]] = []
@@ -221,18 +212,14 @@ def eliminated(
         factors.append((tuple(axis for axis in family if axis not in fixed), table))
     factors += [((name,), np.array(weights)[:, None]) for name, weights in evidence.weights.items()]
     order, width, cells = smallest_elimination([scope for scope, _ in factors], network.domain.sizes)
-    if cells > MOST_CELLS:
-        raise InferenceError(
-            f"this question needs a table of {width + 1} variables (width {width}) and {cells:.3g} cells; at most "
-            f'{MOST_CELLS:.3g} cells are made. Give more evidence, or ask dg.query with method="sampling"'
-        )
-    found: list[Bucket] = []
+    check_cells(width, cells, "Give more evidence, or ask dg.query with")
+    found: list[tuple[Family, Reals]] = []
     log: Any = 0.0
     for name in order:
         mine = [factor for factor in factors if name in factor[0]]
         factors = [factor for factor in factors if name not in factor[0]]
         scope, product = _product(name, mine, network.domain.sizes)
-        found.append(Bucket(name, scope[1:], product))
+        found.append((scope, product))
         message = product.max(axis=0) if maximum else product.sum(axis=0)
         top = message.max(axis=tuple(range(message.ndim - 1)))
         with np.errstate(divide="ignore"):
@@ -255,9 +242,11 @@ def _product(name: str, factors: Sequence[tuple[Family, Reals]], sizes: Mapping[
     return scope, product
 
 
-def back_through(buckets: Sequence[Bucket], draw: Codes, chosen: Callable[[Reals], Codes]) -> dict[str, Codes]:
+def back_through(
+    buckets: Sequence[tuple[Family, Reals]], draw: Codes, chosen: Callable[[Reals], Codes]
+) -> dict[str, Codes]:
     """Levels of rows, variable by variable, chosen by their weights, axes (level, row); ``draw`` is each row's draw."""
     found: dict[str, Codes] = {}
-    for bucket in reversed(buckets):
-        found[bucket.variable] = chosen(bucket.table[(slice(None), *(found[name] for name in bucket.others), draw)])
+    for (variable, *others), table in reversed(buckets):
+        found[variable] = chosen(table[(slice(None), *(found[name] for name in others), draw)])
     return found

@@ -82,39 +82,22 @@ class Contraction:
     cells: int
 
 
-@dataclass(frozen=True, eq=False)
-class Conditional:
-    """P(targets | evidence) in every draw.
-
-    ``probabilities`` has axes (row, draw, *targets), nan where the evidence has probability 0. ``log_evidence`` is ln
-    P(evidence), axes (row, draw), -inf where that is 0; of weighted evidence up to the weights' scale, and of a single
-    set of probabilities only of a part of the evidence unless it was asked for.
-    """
-
-    probabilities: Reals
-    log_evidence: Reals
-
-
 def conditional(
     tables: DrawnTables, targets: Sequence[str], evidence: Evidence, rows: Codes | None = None, *, whole: bool = True
-) -> Conditional:
-    """The joint probability of some variables given evidence, in every draw and for every row of evidence.
+) -> tuple[Reals, Reals]:
+    """P(targets | evidence) in every draw and for every row of evidence, and ln P(evidence).
 
-    Targets have no evidence; without targets only the evidence's probability is found. ``rows`` has positions of
-    observed levels, a column for each variable of ``evidence.levels``, whose own are not read; None for one row, that
-    of the evidence. Unless ``log_evidence`` must be ``whole``, parts that only it depends on are skipped. A table that
-    is too large is refused.
+    The former has axes (row, draw, *targets), nan where the evidence has probability 0; the latter axes (row, draw),
+    -inf where that is 0, and of weighted evidence it is up to the weights' scale. Targets have no evidence; without
+    targets only the evidence's probability is found. ``rows`` has positions of observed levels, a column for each
+    variable of ``evidence.levels``, whose own are not read; None for one row, that of the evidence. Unless ln
+    P(evidence) must be ``whole``, parts that only it depends on are skipped where they cannot be 0.
     """
     weighted = tuple((name, sum(weight > 0 for weight in mine)) for name, mine in evidence.weights.items())
     pattern = tuple(evidence.levels), weighted, tuple(evidence.do)  # weighted: how many levels are left
     plan = _plan(_Same(tables.network), tuple(targets), pattern, rows is not None, len(tables) > 1)
     for contraction in plan:
-        if contraction.cells > MOST_CELLS:
-            raise InferenceError(
-                f"this question needs a table of {contraction.width + 1} variables (width {contraction.width}) and "
-                f"{contraction.cells:.3g} cells; at most {MOST_CELLS:.3g} cells are made. Ask for fewer variables at "
-                'once, give more evidence, or use method="sampling"'
-            )
+        check_cells(contraction.width, contraction.cells, "Ask for fewer variables at once, give more evidence, or use")
     plan = tuple(one for one in plan if whole or one.part.targets or not tables.positive(one.part.families))
     count = 1 if rows is None else len(next(iter(rows.values())))
     shape = tables.network.shape(tuple(targets))
@@ -122,11 +105,22 @@ def conditional(
     width = math.prod(shape)
     for some, draws in _blocks(plan, count, len(tables), width):
         codes = {name: column[some] for name, column in rows.items()} if rows is not None else evidence.levels
-        parts = [_normalised(one, tables, {**codes, **evidence.do}, evidence, draws) for one in plan]
-        found[some, draws] = _joint(plan, [values for values, _ in parts], tuple(targets), found[some, draws].shape)
-        for _, log in parts:
+        found[some, draws] = 1.0
+        for one in plan:
+            values, log = _normalised(one, tables, {**codes, **evidence.do}, evidence, draws)
+            sizes = [size if name in one.part.targets else 1 for name, size in zip(targets, shape, strict=True)]
+            found[some, draws] *= values.reshape(*values.shape[:2], *sizes) if one.part.targets else 1.0
             logs[some, draws] += log
-    return Conditional(found, logs)
+    return found, logs
+
+
+def check_cells(width: int, cells: int, advice: str) -> None:
+    """Refuses a question whose largest table has too many cells."""
+    if cells > MOST_CELLS:
+        raise InferenceError(
+            f"this question needs a table of {width + 1} variables (width {width}) and {cells:.3g} cells; at most "
+            f'{MOST_CELLS:.3g} cells are made. {advice} method="sampling"'
+        )
 
 
 class _Same:
@@ -240,15 +234,15 @@ def _normalised(
 ) -> tuple[Reals, Reals]:
     """A part's joint of its targets, axes (row, draw, *targets), and the log of its sum over them, axes (row, draw)."""
     inputs = [*_inputs(contraction, tables, codes, evidence, draws)]
+    targets = len(contraction.part.targets)
     values, log = _summed(contraction, inputs, rescale=False)
-    total = values.sum(axis=tuple(range(len(contraction.part.targets))))
+    total = values.sum(axis=tuple(range(targets)))
     if (total < TINY).any():
         values, log = _summed(contraction, inputs, rescale=True)
-        total = values.sum(axis=tuple(range(len(contraction.part.targets))))
+        total = values.sum(axis=tuple(range(targets)))
     with np.errstate(divide="ignore", invalid="ignore"):
         conditional = values / total
         log = log + np.log(_by_row_and_draw(total, contraction.output))
-    targets = len(contraction.part.targets)
     moved = np.moveaxis(conditional, range(targets), range(-targets, 0)) if targets else conditional
     return _by_row_and_draw(moved, contraction.output), log
 
@@ -258,18 +252,6 @@ def _by_row_and_draw(values: Reals, output: tuple[Index, ...]) -> Reals:
     if ROWS not in output:
         values = values[None]
     return values if DRAWS in output else values[:, None]
-
-
-def _joint(plan: Sequence[Contraction], joints: Sequence[Reals], targets: Family, shape: tuple[int, ...]) -> Reals:
-    """The product of the parts' joints, axes (row, draw, *targets)."""
-    found: Reals = np.ones((1,) * len(shape))
-    for contraction, values in zip(plan, joints, strict=True):
-        if contraction.part.targets:
-            sizes = [
-                size if name in contraction.part.targets else 1 for name, size in zip(targets, shape[2:], strict=True)
-            ]
-            found = found * values.reshape(*values.shape[:2], *sizes)
-    return np.broadcast_to(found, shape)
 
 
 def _inputs(

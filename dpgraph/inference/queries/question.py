@@ -79,11 +79,6 @@ def evidence_words(given: Mapping[str, Any] | None, do: Mapping[str, Any] | None
     return ", ".join(parts)
 
 
-def event_words(event: Mapping[str, Any]) -> str:
-    """An event as a question shows it."""
-    return ", ".join(_words(name, value) for name, value in event.items())
-
-
 def _words(name: str, value: Any) -> str:
     if isinstance(value, Mapping):
         return f"{name}~" + "/".join(f"{level}:{weight:g}" for level, weight in value.items())

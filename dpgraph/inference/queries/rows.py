@@ -152,8 +152,7 @@ def _computed(tables: DrawnTables, targets: Family, codes: Codes) -> Iterator[tu
         for start in range(0, len(columns), some):
             part = columns[start : start + some]
             batch = {name: part[:, place] for place, name in enumerate(known)} if known else None
-            found = conditional(tables, targets, evidence, batch, whole=len(tables) > 1 or not targets)
-            yield found.probabilities, found.log_evidence
+            yield conditional(tables, targets, evidence, batch, whole=len(tables) > 1 or not targets)
 
 
 def _distinct(codes: Codes) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
