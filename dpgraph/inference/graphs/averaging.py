@@ -147,18 +147,6 @@ def averaged_posterior(
     return replace(made, provenance=provenance, reason="graphs are drawn with their tables")
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
-    """The settings that all chains share."""
-
-    given: Evidence
-    start: Network
-    graphs: Graphs
-    plan: Plan
-    passes: int
-    hierarchy: HierarchicalPrior
-
-
 def draw_averaged(
     given: Evidence,
     start: Network,
@@ -179,9 +167,12 @@ def draw_averaged(
     network with every parent that some draw has.
     """
     plan = Plan(draws, burn_in, thin)
-    run = Run(given, start, graphs, plan, passes, hierarchy)
+
+    def chain(_: int, own: np.random.Generator) -> GraphChain:
+        return GraphChain(given, start, graphs, plan, passes, hierarchy, own)
+
     with progress_bar(progress, plan.sweeps, "sweeps of each chain") as tick:
-        done = run_chains(lambda _, own: GraphChain(run, own), plan, rng.spawn(chains), tick)
+        done = run_chains(chain, plan, rng.spawn(chains), tick)
     network = _union(start, [network for mine in done for network, _ in mine.drawn])
     tables = {name: np.empty((chains, draws, *network.shape(network.family(name)))) for name in network.domain.names}
     for i, mine in enumerate(done):
@@ -220,18 +211,26 @@ class GraphChain:
     ``drawn`` and ``n`` have each draw's graph, flat tables and rows; ``tally`` and ``turns`` count moves after burn-in.
     """
 
-    def __init__(self, run: Run, rng: np.random.Generator) -> None:
-        self.run, self.rng, self.graphs = run, rng, run.graphs
-        domain = run.start.domain
-        self.levels = np.array([domain.sizes[name] for name in run.graphs.order], np.int64)
-        self.on = np.array([[o in run.start.parents[name] for o in run.graphs.order] for name in run.graphs.order])
-        self.grid, self.network = run.hierarchy.grid, run.start
-        given = replace(run.given, network=run.start)
-        self.latent = Latent.of(given, concentration_tables(run.start, 1.0), rng, len(run.graphs.order))
-        self.centres = np.concatenate([np.full(size, 1 / size) for size in self._sizes(run.start.order)])
+    def __init__(
+        self,
+        given: Evidence,
+        start: Network,
+        graphs: Graphs,
+        plan: Plan,
+        passes: int,
+        hierarchy: HierarchicalPrior,
+        rng: np.random.Generator,
+    ) -> None:
+        self.given, self.network, self.graphs, self.rng = given, start, graphs, rng
+        self.burn_in, self.passes, self.hierarchy = plan.burn_in, passes, hierarchy
+        self.sizes = start.domain.sizes
+        self.levels = np.array([self.sizes[name] for name in graphs.order], np.int64)
+        self.on = np.array([[other in start.parents[name] for other in graphs.order] for name in graphs.order])
+        self.latent = Latent.of(replace(given, network=start), concentration_tables(start, 1.0), rng, len(graphs.order))
+        self.centres = np.concatenate([np.full(self.sizes[name], 1 / self.sizes[name]) for name in start.order])
         self._lay_out(self.latent.counts)
         self.drawn: list[tuple[Network, Reals]] = []
-        self.n = np.empty(run.plan.draws, np.int64)
+        self.n = np.empty(plan.draws, np.int64)
         self.tally, self.turns = np.zeros(6, np.int64), np.zeros(2, np.int64)
 
     def sweep(self, i: int) -> None:
@@ -239,12 +238,12 @@ class GraphChain:
         turned = self._turned() if i % BETWEEN == 0 else UNMOVED
         layout, latent, rows = self.layout, self.latent, self.rows
         compiled(_kernels.relearned)(
-            self.rng, layout, latent.counts, self.grid, self.run.hierarchy.centre, self.centres
+            self.rng, layout, latent.counts, self.hierarchy.grid, self.hierarchy.centre, self.centres
         )
         self.theta = draw_rows(self.rng, layout.prior + latent.counts, row_sizes(layout))
         reach = np.repeat(latent.steps.reach[self.place], rows)
-        tally, shifts = latent.sweep(self.rng, layout, self.theta, self.run.passes, reach)
-        if i < self.run.plan.burn_in:
+        tally, shifts = latent.sweep(self.rng, layout, self.theta, self.passes, reach)
+        if i < self.burn_in:
             by_variable = np.zeros((2, rows.size), np.int64)
             by_variable[:, self.place] = np.add.reduceat(shifts, np.cumsum(rows) - rows, axis=1)
             latent.steps.adapt(by_variable, tally[RESIZES:])
@@ -264,13 +263,13 @@ class GraphChain:
         columns = [before.order.index(name) for name in order]
         records = np.ascontiguousarray(self.latent.records[: self.latent.n][:, columns])
         centres = np.zeros((len(order), int(self.levels.max())))
-        ends = np.cumsum(self._sizes(before.order))
+        ends = np.cumsum([self.sizes[name] for name in before.order])
         for v, at in enumerate(columns):
             centres[v, : self.levels[v]] = self.centres[ends[at] - self.levels[v] : ends[at]]
         for _ in range(STEPS):
             compiled(moves.toggled)(
                 self.rng, records, self.latent.n, self.levels, self.on, self.graphs.may, self.graphs.most,
-                self.graphs.cells, self.grid, centres, turns,
+                self.graphs.cells, self.hierarchy.grid, centres, turns,
             )  # fmt: skip
         if turns[0]:
             parents = {name: [order[u] for u in np.flatnonzero(self.on[v])] for v, name in enumerate(order)}
@@ -286,13 +285,10 @@ class GraphChain:
         records = self.latent.records[: self.latent.n]
         return {name: records[:, v].astype(np.int64) for v, name in enumerate(self.network.order)}
 
-    def _sizes(self, order: Family) -> list[int]:
-        return [self.run.start.domain.sizes[name] for name in order]
-
     def _lay_out(self, counts: Integers) -> None:
         """Sets what follows from the graph."""
         network = self.network
-        given = replace(self.run.given, network=network)
+        given = replace(self.given, network=network)
         self.layout: Layout = kernel_layout(given, concentration_tables(network, 1.0))
         self.latent.counts = counts.astype(np.int64)
         self.rows = np.array([network.cells(network.parents[name]) for name in network.order], np.int64)

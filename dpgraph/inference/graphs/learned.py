@@ -97,11 +97,7 @@ class LearnedNetwork:
         """
         import pandas as pd
 
-        found = [
-            (parent, name, strength(self.probabilities.table(name), axis))
-            for name, parents in self.network.parents.items()
-            for axis, parent in enumerate(parents, 1)
-        ]
+        found = [(parent, child, data["strength"]) for parent, child, data in self.to_networkx().edges(data=True)]
         frame = pd.DataFrame(found, columns=["parent", "child", "strength"])
         with waiting("choosing again", True):  # a property cannot be asked for a bar
             frame["share"] = [self._share(parent, child) for parent, child, _ in found]

@@ -39,20 +39,14 @@ def smoothed(pairs: Pairs, network: Network, joints: FrozenMap[str, Reals]) -> P
     """
     found = {}
     for name in network.domain.names:
-        family = network.family(name)
-        alone = _alone(pairs, name)
+        family, single = network.family(name), pairs.singles[name]
+        variance = pairs.residuals[name,][1] if (name,) in pairs.residuals else 0.0
+        alone = single + PART * math.sqrt(variance * (1 - 1 / single.size)) / pairs.n
+        alone = alone / alone.sum()
         rows = PART * _noise_of_cells(pairs, family) / pairs.n
         more = rows * alone.reshape(-1, *[1] * (len(family) - 1))
         found[name] = conditional(joints[name] + more) if len(family) > 1 else alone
     return Probabilities(network, FrozenMap(found))
-
-
-def _alone(pairs: Pairs, name: str) -> Reals:
-    """A variable's probabilities, each level with its part of the noise in it."""
-    single = pairs.singles[name]
-    variance = pairs.residuals[name,][1] if (name,) in pairs.residuals else 0.0
-    more = single + PART * math.sqrt(variance * (1 - 1 / single.size)) / pairs.n
-    return more / more.sum()
 
 
 def _noise_of_cells(pairs: Pairs, family: Family) -> float:
@@ -75,7 +69,8 @@ def read_families(noisy: Any, network: Network) -> Probabilities:
     """
     whole = reconcile(learning(noisy, network))
     n = max(1.0, whole.n)
-    spreads = _spreads(noisy)
+    parts: tuple[NoisyCounts, ...] = getattr(noisy, "parts", (noisy,))
+    spreads = {table: math.sqrt(part.variance(table)) for part in parts for table in part.tables}
     singles = {name: positive_shares(whole.margin(name) / n) for name in network.domain.names}
     holding = Holding(network, spreads)
     tables: dict[str, Reals] = {}
@@ -108,12 +103,6 @@ def _added(counts: Reals, single: Reals, known: Reals, n: float, noise: float) -
     excess = counts.reshape(single.size, -1) - n * apart
     kept = likeliest(excess, noise, single, others)[0]
     return fitted(apart + kept * excess / n, single, others, FLOOR * apart).reshape(counts.shape)
-
-
-def _spreads(noisy: Any) -> dict[Family, float]:
-    """The standard deviation of the noise of a cell of each measured table."""
-    parts: tuple[NoisyCounts, ...] = getattr(noisy, "parts", (noisy,))
-    return {table: math.sqrt(part.variance(table)) for part in parts for table in part.tables}
 
 
 @dataclass(frozen=True, eq=False)
