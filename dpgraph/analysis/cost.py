@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from textwrap import fill
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from dpgraph.analysis.arcs import COLUMNS as ARC_COLUMNS
 from dpgraph.analysis.arcs import arc_costs
-from dpgraph.analysis.choice import Candidate, ranked, recommended
+from dpgraph.analysis.choice import Candidate, draw_variances, ranked, recommended
 from dpgraph.analysis.expected import checked_error, expected_kl, expected_variation, noise_allowed, rows_needed
 from dpgraph.inference.network.consistency import consistent_variance
 from dpgraph.mechanisms.additive.blocks import parity_sensitivity
@@ -57,6 +57,14 @@ ENOUGH, MOST_ARCS = 0.05, 200
 
 #: The cost of an arc from which on it is worth a sentence.
 LEAST_COST = 1.005
+
+#: The budgets and the numbers of rows of a grid; beyond ``MANY_VARIABLES`` it has few budgets, and powers of ten alone.
+BUDGETS = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10")
+ROWS = tuple(lead * 10**power for power in range(2, 8) for lead in (1, 3))
+FEW_BUDGETS, MANY_VARIABLES = ("0.1", "1", "10"), 300
+
+#: What a grid says of each family at one epsilon, in this order; ``tv`` and ``kl`` depend on n too.
+GRID_COLUMNS = ("measured in", "sensitivity", "epsilon", "scale", "rmse", "n needed")
 
 #: Rows drawn, from a fixed seed, to estimate the margins of a public network's own probabilities.
 DRAWN = 200_000
@@ -136,6 +144,10 @@ class PrivacyReport:
             "treewidth at most": elimination_order(network)[1],
         }
 
+    @property
+    def _rmse(self) -> dict[Family, float]:
+        return {family: row["rmse"] for family, row in zip(self.network.families, self.family_rows, strict=True)}
+
     def n_for(self, error: float) -> int:
         """The number of rows from which on no family's table is expected to be off by more, at this epsilon.
 
@@ -151,8 +163,7 @@ class PrivacyReport:
         >>> 1.9 < report.n_for(0.05) / report.n_for(0.1) < 2.1
         True
         """
-        rmse = {family: row["rmse"] for family, row in zip(self.network.families, self.family_rows, strict=True)}
-        found = rows_needed(distinct_tables(self.shares, rmse), checked_error(error))
+        found = rows_needed(distinct_tables(self.shares, self._rmse), checked_error(error))
         if found == math.inf:
             raise ReleaseError(f"no number of rows gives an error of {error:g} at this epsilon")
         return math.ceil(found - 1e-6)
@@ -171,8 +182,7 @@ class PrivacyReport:
         checked_error(error)
         if self.n is None:
             raise ReleaseError("the error of tables depends on the number of rows; give n to privacy_cost")
-        epsilon, counts = float(self.epsilon), expected_counts(self.shares, self.n)
-        rmse = {family: row["rmse"] for family, row in zip(self.network.families, self.family_rows, strict=True)}
+        epsilon, counts, rmse = float(self.epsilon), expected_counts(self.shares, self.n), self._rmse
         for _ in range(ROUNDS):
             epsilon /= noise_allowed(distinct_tables(self.shares, rmse), error, self.n)
             priced = ranked(self.network, exact(f"{epsilon:.6g}"), self.delta, self.unit, counts)
@@ -527,3 +537,59 @@ def _margins(network: Network | Probabilities) -> dict[Family, Reals]:
         index = np.ravel_multi_index([codes[name].astype(np.int64) for name in family], shape)
         margins[family] = np.bincount(index, minlength=math.prod(shape)).reshape(shape) / DRAWN
     return margins
+
+
+def cost_grid(report: PrivacyReport, n: int) -> dict[str, Any]:
+    """The comparison of mechanisms, and each family under the best one, at every epsilon and n of a grid.
+
+    The report's epsilon and ``n`` are on the grid, at ``start``. Each of the ``budgets`` has the recommendation in
+    Python, the mechanisms (``rmse`` for each n), the families (``GRID_COLUMNS``), and ``tv`` and ``kl`` for each n.
+
+    >>> from dpgraph.files.networks import read_network
+    >>> grid = cost_grid(privacy_cost(read_network("example:asia"), epsilon=1), 700)
+    >>> len(grid["budgets"]), grid["rows"][:3]
+    (10, [100, 300, 700])
+    """
+    coarse = len(report.network.families) > MANY_VARIABLES
+    epsilons = sorted({report.epsilon, *map(exact, FEW_BUDGETS if coarse else BUDGETS)})
+    rows = sorted({n, *(one for one in ROWS if not coarse or str(one).startswith("1"))})
+    return {
+        "epsilons": [float(epsilon) for epsilon in epsilons],
+        "rows": rows,
+        "start": [epsilons.index(report.epsilon), rows.index(n)],
+        "budgets": [_priced(report, epsilon, rows) for epsilon in epsilons],
+    }
+
+
+def _priced(report: PrivacyReport, epsilon: Fraction, rows: list[int]) -> dict[str, Any]:
+    """One budget: its mechanisms and families, for each number of rows where they depend on it."""
+    shares = report.shares
+    priced = ranked(report.network, epsilon, report.delta, report.unit, expected_counts(shares, rows[0]))
+    best = recommended(priced)
+    families = family_rows(report.network, best, None, shares)
+    rmse = {family: row["rmse"] for family, row in zip(report.network.families, families, strict=True)}
+    place = {(id(share), error): at for at, (share, error) in enumerate(distinct_tables(shares, rmse))}
+    places = np.array([place[id(shares[family]), error] for family, error in rmse.items()])
+    tv, kl = (
+        np.array([[measure(n * share, error) for n in rows] for share, error in distinct_tables(shares, rmse)]).T
+        for measure in (expected_variation, expected_kl)
+    )
+    return {
+        "typed": f"dg.{best.mechanism!r}",
+        "mechanisms": [
+            row | {"best": one is best, "paper": one.paper, "rmse": _errors(one, epsilon, report, rows)}
+            for one, row in zip(priced, mechanism_rows(priced), strict=True)
+        ],
+        "families": [[row[name] for name in GRID_COLUMNS] for row in families],
+        "tv": (tv / np.array(rows)[:, None])[:, places].tolist(),
+        "kl": kl[:, places].tolist(),
+    }
+
+
+def _errors(one: Candidate, epsilon: Fraction, report: PrivacyReport, rows: list[int]) -> list[float]:
+    """The error of a mechanism's cells at each number of rows, on which the error of drawn tables depends."""
+    if one.usable:
+        return [one.rmse] * len(rows)
+    temperature = one.sensitivity / float(epsilon)
+    counts = [expected_counts(report.shares, n) or {} for n in rows]
+    return [replace(one, variances=draw_variances(supposed, temperature)).rmse for supposed in counts]

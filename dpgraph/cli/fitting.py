@@ -104,7 +104,7 @@ def fit_naive_bayes(
     graph = naive_bayes_network(declared, target)
     budget = payer.budget()
     if only_priced(payer, LaplaceMechanism(payer.epsilon).event(graph, budget.unit), budget):
-        from dpgraph.mechanisms.additive.label_share import label_first
+        from dpgraph.mechanisms.additive.laplace import label_first
 
         public = n if budget.unit.n_is_public else None
         _show_errors(graph, label_first(graph, target, payer.epsilon, budget.unit, public), budget.unit, n)

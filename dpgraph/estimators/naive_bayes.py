@@ -29,7 +29,7 @@ from dpgraph.estimators.reading import (
 )
 from dpgraph.inference.classifier.posterior import check_classifier, classifier_posterior
 from dpgraph.inference.network.plug_in import check_posterior, check_prior, plug_in_posterior
-from dpgraph.mechanisms.additive.label_share import label_first
+from dpgraph.mechanisms.additive.laplace import label_first
 from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dpgraph.analysis.cost import PrivacyReport, compared, privacy_cost
-from dpgraph.analysis.grid import cost_grid
+from dpgraph.analysis.cost import PrivacyReport, compared, cost_grid, privacy_cost
 from dpgraph.pages.blocks import Costs, Facts, Families, Intervals, Page, Section, Table, Words
 from dpgraph.pages.contents import drawn, neighbours, number, page_of, plain_graph, promise, whom
 from dpgraph.privacy.accounting import Budget

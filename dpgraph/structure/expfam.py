@@ -1,7 +1,9 @@
 """Exponential families: public descriptions of a model of one record (Bernstein and Sheldon 2018).
 
-A family has sufficient statistics t(x), a support, and a conjugate prior; it knows no data. A bounded family has
-finitely many records; an unbounded one needs public bounds, outside which a record contributes nothing.
+A family has names of its sufficient ``statistics`` and ``parameters``, the ``statistic`` t(x) of an array of records,
+of shape (..., statistics), a ``support``, whose records are whole numbers where it is ``discrete``, and a conjugate
+``prior``; it knows no data. A ``bounded`` family has finitely many records; an unbounded one needs public bounds,
+outside which a record contributes nothing.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
@@ -118,39 +120,6 @@ class NaturalPrior:
 
 
 Prior = BetaPrior | DirichletPrior | GammaPrior | NormalPrior | NormalInverseGammaPrior | NaturalPrior
-
-
-class ExponentialFamily(Protocol):
-    """The interface of an exponential family."""
-
-    @property
-    def bounded(self) -> bool:
-        """Whether the statistics are bounded, so that no bounds are needed."""
-        ...
-
-    @property
-    def discrete(self) -> bool:
-        """Whether records are whole numbers."""
-        ...
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """The least and largest record."""
-        ...
-
-    @property
-    def statistics(self) -> tuple[str, ...]:
-        """The names of the sufficient statistics, in order."""
-        ...
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The names of the parameters, in order."""
-        ...
-
-    def statistic(self, x: Reals) -> Reals:
-        """t(x) of records, shape (..., statistics)."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -388,6 +357,9 @@ class Natural:
         if len(statistics) != len(self.names):
             raise InferenceError(f"statistics of the prior must be {len(self.names)} numbers; got {len(statistics)}")
         return NaturalPrior(tuple(float(one) for one in statistics), records)
+
+
+ExponentialFamily = Binomial | Multinomial | RateFamily | Normal | Natural
 
 
 def check_prior(family: ExponentialFamily, prior: Prior) -> None:

@@ -26,11 +26,29 @@ NATS = 13.8
 
 
 @dataclass(frozen=True)
-class JointCounts:
+class _Several:
+    """Several releases read as one; ``network`` is the one to learn, None where the parts' networks differ."""
+
+    parts: tuple[Any, ...]
+    network: Network | None = None
+
+    @property
+    def description(self) -> Network | None:
+        """The network to learn, where it is known."""
+        return self.network
+
+    @property
+    def singles(self) -> tuple[Single, ...]:
+        """The releases of all parts, in order."""
+        return tuple(single for part in self.parts for single in _singles(part))
+
+
+@dataclass(frozen=True)
+class JointCounts(_Several):
     """What several releases say of the same rows.
 
-    ``parts`` may be of different networks over one domain, and their tables may overlap. ``network`` is the one to
-    learn, whose families must each lie in a released table; None where the parts' networks differ and none was named.
+    ``parts`` may be of different networks over one domain, and their tables may overlap. The families of ``network``
+    must each lie in a released table; it is None where the parts' networks differ and none was named.
 
     Raises:
         ReleaseError: If there are fewer than two parts, one is no noisy counts or coefficients, two have different
@@ -39,7 +57,6 @@ class JointCounts:
     """
 
     parts: tuple[Single, ...]
-    network: Network | None = None
 
     def __post_init__(self) -> None:
         _check_parts(self.parts, NoisyCounts | NoisyCoefficients, "a joint release")
@@ -54,19 +71,9 @@ class JointCounts:
             _check_readable(self.network, self.parts)
 
     @property
-    def description(self) -> Network | None:
-        """The network to learn, where it is known."""
-        return self.network
-
-    @property
     def n(self) -> int | None:
         """The exact number of rows where one of the parts makes it public, else None."""
         return next((part.n for part in self.parts if part.n is not None), None)
-
-    @property
-    def singles(self) -> tuple[Single, ...]:
-        """The parts."""
-        return self.parts
 
     def joint_with(self, *others: Any) -> JointCounts:
         """With further releases of the same rows."""
@@ -74,7 +81,7 @@ class JointCounts:
 
 
 @dataclass(frozen=True)
-class PooledCounts:
+class PooledCounts(_Several):
     """What releases say of different rows that have the same probabilities: months, or sites.
 
     Each part, which may be a joint release itself, has exact counts of its own. ``network`` is as for ``JointCounts``,
@@ -87,7 +94,6 @@ class PooledCounts:
     """
 
     parts: tuple[Single | JointCounts, ...]
-    network: Network | None = None
 
     def __post_init__(self) -> None:
         _check_parts(self.parts, NoisyCounts | NoisyCoefficients | JointCounts, "a pooled release")
@@ -97,20 +103,10 @@ class PooledCounts:
                 learning(part, self.network)
 
     @property
-    def description(self) -> Network | None:
-        """The network to learn, where it is known."""
-        return self.network
-
-    @property
     def n(self) -> int | None:
         """The exact number of all rows where every part makes its own public, else None."""
         known = [part.n for part in self.parts if part.n is not None]
         return sum(known) if len(known) == len(self.parts) else None
-
-    @property
-    def singles(self) -> tuple[Single, ...]:
-        """The releases of all parts, in order."""
-        return tuple(single for part in self.parts for single in _singles(part))
 
     def joint_with(self, *others: Any) -> Any:
         """Refused: which of its rows another release would be of is not clear."""
@@ -173,7 +169,7 @@ def pooled(releases: Sequence[Any], *, network: Network | None = None) -> Any:
 
 def learning(value: Any, network: Network) -> Any:
     """A value read for learning another network over its domain, which its tables must determine."""
-    if isinstance(value, JointCounts | PooledCounts):
+    if isinstance(value, _Several):
         return replace(value, network=network)
     if not isinstance(value, NoisyCounts | NoisyCoefficients) or not isinstance(network, Network):
         raise ReleaseError(
@@ -197,7 +193,7 @@ def _check_apart(one: Release[Any], other: Release[Any]) -> None:
 
 
 def _singles(value: Any) -> tuple[Single, ...]:
-    return value.singles if isinstance(value, JointCounts | PooledCounts) else (value,)
+    return value.singles if isinstance(value, _Several) else (value,)
 
 
 def _check_parts(parts: tuple[Any, ...], kinds: Any, what: str) -> None:

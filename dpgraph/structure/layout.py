@@ -10,6 +10,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from scipy.optimize import isotonic_regression
+
 from dpgraph.structure.network import Network
 
 #: Sweeps down and up, each over all layers.
@@ -105,14 +108,7 @@ def _places(rows: list[list[int]], above: Sequence[list[int]], below: Sequence[l
 
 
 def _apart(wanted: list[float], widest: int) -> list[float]:
-    """The least-squares places at least 1 apart, in order, between 0 and the width: pooled adjacent violators."""
-    blocks: list[list[float]] = []  # sum of wanted - index, how many
-    for at, value in enumerate(wanted):
-        blocks.append([value - at, 1])
-        while len(blocks) > 1 and blocks[-2][0] / blocks[-2][1] > blocks[-1][0] / blocks[-1][1]:
-            total, many = blocks.pop()
-            blocks[-1][0] += total
-            blocks[-1][1] += many
-    slack = widest - len(wanted)
-    shifts = [min(max(total / many, 0.0), slack) for total, many in blocks for _ in range(int(many))]
-    return [shift + at for at, shift in enumerate(shifts)]
+    """The least-squares places at least 1 apart, in order, between 0 and the width."""
+    index = np.arange(len(wanted))
+    shifts = isotonic_regression(np.array(wanted) - index).x
+    return (np.clip(shifts, 0.0, widest - len(wanted)) + index).tolist()

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any
 
@@ -73,9 +74,7 @@ class Network:
             if len(set(parents)) < len(parents):
                 twice = first_twice(parents)
                 raise NetworkError(f"{name!r} names its parent {twice!r} twice")
-        cycle = _cycle(self.parents)
-        if cycle:
-            raise NetworkError(f"the graph has a cycle: {' -> '.join(cycle)}")
+        _depths(self.parents)
         for family in self.families:
             check_cells(family, self.cells(family))
         if self.cell_count > MAX_NETWORK_CELLS:
@@ -232,33 +231,11 @@ def _parents_of(parents: Mapping[str, Iterable[str]] | nx.DiGraph) -> dict[str, 
 
 
 def _depths(parents: Mapping[str, Family]) -> dict[str, int]:
-    """The number of arcs of the longest path to each variable, parents first; without those in or below a cycle."""
-    children: dict[str, list[str]] = {name: [] for name in parents}
-    for name, above in parents.items():
-        for parent in above:
-            children[parent].append(name)
-    missing = {name: len(above) for name, above in parents.items()}
-    depth = {name: 0 for name, above in parents.items() if not above}
-    placed = list(depth)
-    for name in placed:
-        for child in children[name]:
-            missing[child] -= 1
-            if not missing[child]:
-                depth[child] = 1 + max(depth[parent] for parent in parents[child])
-                placed.append(child)
+    """The number of arcs of the longest path to each variable, parents first; a cycle is refused and named."""
+    depth: dict[str, int] = {}
+    try:
+        for name in TopologicalSorter(parents).static_order():
+            depth[name] = 1 + max((depth[parent] for parent in parents[name]), default=-1)
+    except CycleError as error:
+        raise NetworkError(f"the graph has a cycle: {' -> '.join(error.args[1])}") from None
     return depth
-
-
-def _cycle(parents: Mapping[str, Family]) -> list[str]:
-    """The variables of one cycle, the first repeated at the end; empty for a DAG."""
-    placed = _depths(parents)
-    left = [name for name in parents if name not in placed]
-    if not left:
-        return []
-    at: dict[str, int] = {}
-    name = left[0]
-    while name not in at:
-        at[name] = len(at)
-        name = next(parent for parent in parents[name] if parent not in placed)
-    path = [*at, name]
-    return path[at[name] :][::-1]

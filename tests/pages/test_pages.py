@@ -13,7 +13,8 @@ from click.testing import CliRunner
 
 import dpgraph as dg
 from dpgraph.analysis import grid as grids
-from dpgraph.analysis.grid import COLUMNS, cost_grid
+from dpgraph.analysis.cost import GRID_COLUMNS as COLUMNS
+from dpgraph.analysis.cost import cost_grid
 from dpgraph.cli import main
 from dpgraph.files.networks import read_probabilities
 from dpgraph.pages.contents import FALSE_ALARMS, number, promise

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 import dpgraph as dg
 from dpgraph.structure import design as module
-from dpgraph.structure.design import RESOLUTION, Bounded, LinearDesign
+from dpgraph.structure.design import RESOLUTION, Bounded, LinearDesign, largest_replacement
 from dpgraph.structure.domain import NetworkError
-from dpgraph.structure.movement import largest_replacement
 from tests.tiers import examples
 
 REPLACE, ADD = dg.PrivacyUnit("replace"), dg.PrivacyUnit("add-remove")

@@ -45,7 +45,7 @@ def sums_are_possible(family: ExponentialFamily, sums: Reals, n: Reals) -> npt.N
         case Binomial():
             return (sums[:, 0] >= 0) & (sums[:, 0] <= n * family.trials)
         case Multinomial():
-            return (sums >= 0).all(axis=1)
+            return np.asarray((sums >= 0).all(axis=1))
         case Normal(variance=None):
             return sums[:, 1] * n >= sums[:, 0] ** 2
         case Normal():

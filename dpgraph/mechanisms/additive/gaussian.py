@@ -45,7 +45,7 @@ class GaussianMechanism:
     own rho_A; the rho_A sum to rho.
 
     The moments of a regression get noise of one scale: see ``mechanisms.additive.moment_noise`` and
-    ``structure.movement``.
+    ``structure.design``.
 
     A budget is charged in epsilon and delta, so delta is always needed; epsilon or rho says how much noise.
 

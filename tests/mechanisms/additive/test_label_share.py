@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import dpgraph as dg
-from dpgraph.mechanisms.additive.label_share import SHARES, WANTED, label_first
+from dpgraph.mechanisms.additive.laplace import SHARES, WANTED, label_first
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.structure.network import Network
 

@@ -868,7 +868,7 @@ MUTANTS = (
     ),
     Mutant(
         "half the movement of a replaced row",
-        "structure/movement.py",
+        "structure/design.py",
         "return best + 2 * groups + 2 * groups * signs + groups * (groups - 1)",
         "return (best + 2 * groups + 2 * groups * signs + groups * (groups - 1)) / 2",
         (f"{DESIGN}::test_a_weighted_sum_of_the_target_moves_as_far_as_declared",),
@@ -876,7 +876,7 @@ MUTANTS = (
     ),
     Mutant(
         "the squared movement of a row of d columns is d",
-        "structure/movement.py",
+        "structure/design.py",
         "return max(1, 4 * flipped * (size - flipped))",
         "return max(1, size)",
         (f"{DESIGN}::test_a_weighted_sum_of_the_target_moves_as_far_as_declared",),
