@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import dpgraph as dg
-from dpgraph.analysis import grid as grids
+from dpgraph.analysis import cost as grids
 from dpgraph.analysis.cost import GRID_COLUMNS as COLUMNS
 from dpgraph.analysis.cost import cost_grid
 from dpgraph.cli import main
