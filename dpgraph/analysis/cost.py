@@ -485,6 +485,15 @@ def family_rows(network: Network, best: Candidate, n: int | None, margins: Mappi
     rows: TableRows = []
     for family in network.families:
         table = measured[held[family]] if family in held else measured.get(())  # () is the total, if n is private
+        reading: dict[str, Any] = {"measured in": "", "sensitivity": 0, "law": "", "epsilon": 0.0, "scale": 0.0}
+        if table is not None:  # else a family of one cell where n is public
+            reading = {
+                "measured in": " x ".join(table.table),
+                "sensitivity": table.sensitivity / best.grid if best.grid > 1 else table.sensitivity,
+                "law": type(table.law).__name__,
+                "epsilon": table.sensitivity / table.law.scale,
+                "scale": _scale(table) / best.grid,
+            }
         share = margins[family]
         rmse = math.sqrt(best.variances[family])
         sampling = (1 - float((share**2).sum())) / share.size
@@ -492,7 +501,7 @@ def family_rows(network: Network, best: Candidate, n: int | None, margins: Mappi
             "variable": family[0],
             "parents": ", ".join(family[1:]),
             "cells": share.size,
-            **_reading(table, best.grid),
+            **reading,
             "rmse": rmse,
             "n needed": math.ceil(rmse**2 / sampling) if sampling > 0 else 0,
         }
@@ -501,19 +510,6 @@ def family_rows(network: Network, best: Candidate, n: int | None, margins: Mappi
             row["kl"] = expected_kl(share * n, rmse)
         rows.append(row)
     return rows
-
-
-def _reading(table: Measurement | None, grid: int) -> dict[str, Any]:
-    """The table that a family is read from, and its noise; None is a family of one cell where n is public."""
-    if table is None:
-        return {"measured in": "", "sensitivity": 0, "law": "", "epsilon": 0.0, "scale": 0.0}
-    return {
-        "measured in": " x ".join(table.table),
-        "sensitivity": table.sensitivity / grid if grid > 1 else table.sensitivity,
-        "law": type(table.law).__name__,
-        "epsilon": table.sensitivity / table.law.scale,
-        "scale": _scale(table) / grid,
-    }
 
 
 def _margins(network: Network | Probabilities) -> dict[Family, Reals]:

@@ -29,6 +29,7 @@ from itertools import combinations
 from numbers import Rational
 from typing import Any, Generic, Literal, TypeVar
 
+from dpgraph.lazy import provided
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.display import as_html, counted, escaped, short, summary
 from dpgraph.privacy.errors import ReleaseError
@@ -482,10 +483,7 @@ def joint_release(releases: Sequence[Any]) -> Any:
                     f"these are releases of different rows of one data set, {one.scope} and {other.scope}, and make no "
                     "joint release; dg.pooled adds up releases of rows that nobody shares"
                 )
-    join = getattr(values[0], "joint_with", None)
-    if join is None:
-        raise ReleaseError(f"a joint release is of noisy counts or coefficients; got {type(values[0]).__name__}")
-    value = join(*values[1:])
+    value = provided("joint_counts")(*values)
     return combined(value, releases) if isinstance(releases[0], Release) else value
 
 

@@ -75,10 +75,6 @@ class JointCounts(_Several):
         """The exact number of rows where one of the parts makes it public, else None."""
         return next((part.n for part in self.parts if part.n is not None), None)
 
-    def joint_with(self, *others: Any) -> JointCounts:
-        """With further releases of the same rows."""
-        return joint_counts(self, *others)
-
 
 @dataclass(frozen=True)
 class PooledCounts(_Several):
@@ -108,16 +104,14 @@ class PooledCounts(_Several):
         known = [part.n for part in self.parts if part.n is not None]
         return sum(known) if len(known) == len(self.parts) else None
 
-    def joint_with(self, *others: Any) -> Any:
-        """Refused: which of its rows another release would be of is not clear."""
-        raise ReleaseError("a pooled release is not joined with others; join those of the same rows, then pool them")
-
 
 Several = JointCounts | PooledCounts
 
 
 def joint_counts(*values: Any) -> JointCounts:
     """The value of a joint release, from values of releases; joint ones among them are taken apart."""
+    if any(isinstance(value, PooledCounts) for value in values):
+        raise ReleaseError("a pooled release is not joined with others; join those of the same rows, then pool them")
     parts = [part for value in values for part in (value.parts if isinstance(value, JointCounts) else (value,))]
     named = {value.network for value in values if isinstance(value, JointCounts) and value.network is not None}
     plain = {value.network for value in values if isinstance(value, Single)}

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.lazy import provided
 from dpgraph.privacy.checks import Integers, Reals
 from dpgraph.privacy.display import MOST_ROWS, as_html, counted, rows_in_words, summary
 from dpgraph.privacy.errors import ReleaseError
@@ -34,8 +33,6 @@ from dpgraph.structure.network import Family, Holding, Network
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from dpgraph.structure.joint import JointCounts
 
 
 #: The prediction methods of models without a network.
@@ -118,10 +115,6 @@ class NoisyCounts:
     def variance(self, table: Family) -> float:
         """The noise variance of one cell."""
         return self.laws[table].variance(self.network.cells(table))
-
-    def joint_with(self, *others: Any) -> JointCounts:
-        """Several releases of the same rows as one value: see ``structure.joint``."""
-        return provided("joint_counts")(self, *others)
 
     def clipped(self) -> Tables:
         """The tables with every cell cut to [0, n], or to [0, infinity) where n is private.
@@ -236,10 +229,6 @@ class NoisyCoefficients:
         numbers = sum(block.size for block in self.blocks.values())
         found = (counted(len(self.blocks), "block"), counted(numbers, "coefficient"), rows_in_words(self.n))
         return summary("NoisyCoefficients", *found)
-
-    def joint_with(self, *others: Any) -> JointCounts:
-        """Several releases of the same rows as one value: see ``structure.joint``."""
-        return provided("joint_counts")(self, *others)
 
 
 def residual_variance(network: Network, block: Family, law: NoiseLaw, grid: int, step: int) -> float:

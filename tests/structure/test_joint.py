@@ -6,7 +6,7 @@ import pytest
 import dpgraph as dg
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace
-from dpgraph.structure.joint import JointCounts, PooledCounts, learning, pooled
+from dpgraph.structure.joint import JointCounts, PooledCounts, joint_counts, learning, pooled
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
 
 CHAIN = dg.Network.of({"a": [0, 1], "b": [0, 1]}, {"b": ["a"]})
@@ -31,14 +31,14 @@ ONE, TWO = counts(CHAIN, [1, 20, 30, 9]), counts(CHAIN, [8, 25, 21, 2])
 
 def test_parts_of_joint_releases_are_taken_apart_and_keep_their_order():
     three = counts(BACK, [3, 3, 50, 4], 60)
-    joint = ONE.joint_with(TWO).joint_with(three)
+    joint = joint_counts(joint_counts(ONE, TWO), three)
     assert joint.parts == (ONE, TWO, three)
     assert joint.n == 60
     assert joint.network is None
     assert learning(joint, BACK).network == BACK == learning(joint, BACK).description
-    assert ONE.joint_with(TWO.joint_with(three)) == joint
-    assert JointCounts((ONE, three), APART).joint_with(TWO).network is None
-    assert ONE.joint_with(TWO).joint_with(counts(CHAIN, [0, 0, 0, 5])).network == CHAIN
+    assert joint_counts(ONE, joint_counts(TWO, three)) == joint
+    assert joint_counts(JointCounts((ONE, three), APART), TWO).network is None
+    assert joint_counts(joint_counts(ONE, TWO), counts(CHAIN, [0, 0, 0, 5])).network == CHAIN
 
 
 def test_pooled_values_add_their_rows():
@@ -46,7 +46,7 @@ def test_pooled_values_add_their_rows():
     assert pooled([may, june]).n == 110
     assert pooled([may, TWO]).n is None
     assert pooled([may]) is may
-    assert pooled([ONE.joint_with(TWO), june]).singles == (ONE, TWO, june)
+    assert pooled([joint_counts(ONE, TWO), june]).singles == (ONE, TWO, june)
     assert pooled([may, june], network=APART).network == APART
     assert pooled([may], network=APART).network == APART
 
@@ -92,7 +92,7 @@ def test_other_kinds_and_other_numbers_of_parts_are_refused(join):
 def test_pooled_releases_are_closed():
     both = PooledCounts((ONE, TWO))
     with pytest.raises(ReleaseError, match="is not joined with others"):
-        both.joint_with(ONE)
+        joint_counts(both, ONE)
     with pytest.raises(ReleaseError, match="is not pooled again"):
         pooled([both, ONE])
 

@@ -87,9 +87,7 @@ class GaussianMechanism:
             raise ReleaseError(
                 'basis="residual" measures no tables and has one allocation; leave tables and allocation out'
             )
-        delta = _delta(self.delta)
-        epsilon, rho = _claims(self.epsilon, delta, self.rho)
-        for name, value in (("epsilon", epsilon), ("delta", delta), ("rho", rho)):
+        for name, value in zip(("epsilon", "delta", "rho"), _claims(self.epsilon, self.delta, self.rho), strict=True):
             object.__setattr__(self, name, value)
 
     def event(self, description: Description, unit: PrivacyUnit) -> Event:
@@ -123,36 +121,30 @@ class GaussianMechanism:
         return f"GaussianMechanism({str(self.epsilon)!r}, {str(self.delta)!r}, rho={str(self.rho)!r}, {settings})"
 
 
-def _delta(value: Number | None) -> Fraction:
-    """The delta, which Gaussian noise cannot do without."""
-    delta = Fraction(0) if value is None else exact(value, "delta", zero=True)
-    if delta == 0:
+def _claims(epsilon: Number | None, delta: Number | None, rho: Number | None) -> tuple[Fraction, Fraction, Fraction]:
+    """The epsilon, the delta, which Gaussian noise cannot do without, and the rho; epsilon and rho must agree."""
+    slack = Fraction(0) if delta is None else exact(delta, "delta", zero=True)
+    if slack == 0:
         raise ReleaseError(
             "Gaussian noise is never purely private: give a delta above 0, such as 1e-6, or use LaplaceMechanism"
         )
-    if delta >= 1:
-        raise ReleaseError(f"delta must be below 1; got {value!r}")
-    return delta
-
-
-def _claims(epsilon: Number | None, delta: Fraction, rho: Number | None) -> tuple[Fraction, Fraction]:
-    """The epsilon and the rho, one from the other; given both, they must agree."""
+    if slack >= 1:
+        raise ReleaseError(f"delta must be below 1; got {delta!r}")
     if rho is None:
         if epsilon is None:
             raise ReleaseError("GaussianMechanism needs epsilon=... or rho=...")
-        claim = exact(epsilon)
-        return claim, rho_of_epsilon(claim, delta)
+        return exact(epsilon), slack, rho_of_epsilon(exact(epsilon), slack)
     budget = exact(rho, "rho")
-    converted = epsilon_of_rho(budget, delta)
+    converted = epsilon_of_rho(budget, slack)
     claim = rounded(converted, up=True) if epsilon is None else exact(epsilon)
     if converted > claim:
         raise ReleaseError(
-            f"rho {float(budget):g} costs epsilon {float(converted):g} at delta {float(delta):g}, more than "
+            f"rho {float(budget):g} costs epsilon {float(converted):g} at delta {float(slack):g}, more than "
             f"epsilon {float(claim):g}; leave one of them out"
         )
     if claim == 0:
-        raise ReleaseError(f"rho {float(budget):g} is within delta {float(delta):g} alone; use a smaller delta")
-    return claim, budget
+        raise ReleaseError(f"rho {float(budget):g} is within delta {float(slack):g} alone; use a smaller delta")
+    return claim, slack, budget
 
 
 @singledispatch
@@ -162,18 +154,12 @@ def gaussian_measurements(
     """The measurements of a description, with their shares of rho; by default all blocks have one scale."""
     if (mechanism.tables, mechanism.allocation, mechanism.basis) != ("maximal", "optimal", "tables"):
         raise ReleaseError("tables=, allocation= and basis= are for counts of a network; leave them out for moments")
+    if isinstance(description, MomentDescription):  # the posterior of a family's moments is that of Laplace noise
+        raise ReleaseError(
+            "GaussianMechanism takes counts of a network and moments of a regression; those of a family need "
+            "LaplaceMechanism"
+        )
     return gaussian_plan(description, Fraction(mechanism.rho or 0), unit)
-
-
-@gaussian_measurements.register
-def _of_family(
-    description: MomentDescription, mechanism: GaussianMechanism, unit: PrivacyUnit
-) -> tuple[Measurement, ...]:
-    """Refused: the posterior of a family's moments is that of Laplace noise."""
-    raise ReleaseError(
-        "GaussianMechanism takes counts of a network and moments of a regression; those of a family need "
-        "LaplaceMechanism"
-    )
 
 
 @gaussian_measurements.register(Network)

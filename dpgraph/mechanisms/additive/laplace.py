@@ -30,7 +30,7 @@ from dpgraph.privacy.measurements import (
 from dpgraph.privacy.noise import Noise, calibrated_scale
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, concentrated_parts, exact, pure_parts, rounded, total_up
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.network import Family, Network
+from dpgraph.structure.network import Network
 
 Shape = Literal["auto", "independent", "sum-zero"]
 
@@ -133,10 +133,18 @@ def _of_network(network: Network, mechanism: LaplaceMechanism, unit: PrivacyUnit
     sum_zero = _is_sum_zero(mechanism, unit)
     tables = measured_tables(network, mechanism.tables)
     movements = [partition_movement(network.cells(table), unit) for table in tables]
-    spreads = [_spread(network.cells(t), moved.l1, sum_zero) for t, moved in zip(tables, movements, strict=True)]
+    spreads = []  # variances along directions that sum to zero, at epsilon 1e-3, in units of its square
+    for table, moved in zip(tables, movements, strict=True):
+        law = SumZeroLaplace if sum_zero and network.cells(table) > 1 else DiscreteLaplace
+        spreads.append(law(1e3 * max(1, moved.l1)).contrast_variance(network.cells(table)) / 1e6)
     parts = shares(network, tables, mechanism.allocation, spreads=spreads, n_is_public=unit.n_is_public)
     if mechanism.margins:
-        alone = _margin_tables(network, tables, mechanism)
+        for name in mechanism.margins:
+            if name not in network.domain.names or (name,) in tables:
+                raise ReleaseError(
+                    f"margins: {name!r} is no variable of the network without a measured table of its own"
+                )
+        alone = {(name,): exact(share) for name, share in mechanism.margins.items()}
         tables = (*tables, *alone)
         movements += [partition_movement(network.cells(table), unit) for table in alone]
         parts = (*(part * (1 - sum(alone.values())) for part in parts), *alone.values())
@@ -151,20 +159,6 @@ def _of_network(network: Network, mechanism: LaplaceMechanism, unit: PrivacyUnit
         Measurement(table, network.cells(table), law, moved)
         for table, law, moved in zip(tables, laws, movements, strict=True)
     )
-
-
-def _margin_tables(network: Network, tables: tuple[Family, ...], mechanism: LaplaceMechanism) -> dict[Family, Fraction]:
-    """Tables of single variables beside the others, with their shares."""
-    for name in mechanism.margins:
-        if name not in network.domain.names or (name,) in tables:
-            raise ReleaseError(f"margins: {name!r} is no variable of the network that has no measured table of its own")
-    return {(name,): exact(share) for name, share in mechanism.margins.items()}
-
-
-def _spread(cells: int, sensitivity: int, sum_zero: bool) -> float:
-    """The variance of the noise along directions that sum to zero, at epsilon 1e-3, in units of its square."""
-    law = SumZeroLaplace if sum_zero and cells > 1 else DiscreteLaplace
-    return law(1e3 * max(1, sensitivity)).contrast_variance(cells) / 1e6
 
 
 def _rho(measured: tuple[Measurement, ...]) -> Fraction | None:
@@ -193,7 +187,8 @@ def label_first(network: Network, target: str, epsilon: Number, unit: PrivacyUni
     if n is None or n > MOST_ROWS or (target,) in {m.table for m in tables}:
         return plain
     labels = network.domain.sizes[target]
-    alone = _alone(network, target, exact(epsilon), unit)
+    (label,) = laplace_measurements(Network.of(network.domain.restrict((target,)), {target: []}), plain, unit)
+    alone = 1 / max(1e-9, label.law.variance(label.cells))
     together = sum(labels / max(1e-9, m.law.variance(m.cells) * m.cells) for m in tables)
     share = SHARES[0]
     for share in SHARES:
@@ -202,13 +197,6 @@ def label_first(network: Network, target: str, epsilon: Number, unit: PrivacyUni
         if labels**2 / 2 <= WANTED * precision * max(1, n) ** 2:
             break
     return _allowed(network, target, epsilon, unit, Fraction(share, 100))
-
-
-def _alone(network: Network, target: str, epsilon: Fraction, unit: PrivacyUnit) -> float:
-    """The precision of a label's count if all of epsilon measured the labels."""
-    of_label = Network.of(network.domain.restrict((target,)), {target: []})
-    (label,) = laplace_measurements(of_label, LaplaceMechanism(epsilon), unit)
-    return 1 / max(1e-9, label.law.variance(label.cells))
 
 
 def _allowed(network: Network, target: str, epsilon: Number, unit: PrivacyUnit, share: Fraction) -> LaplaceMechanism:

@@ -68,7 +68,7 @@ CLAIMS = (
     Mutant(
         "the epsilon of a rho rounded down",
         "mechanisms/additive/gaussian.py",
-        "    converted = epsilon_of_rho(budget, delta)",
+        "    converted = epsilon_of_rho(budget, slack)",
         "    converted = rounded(epsilon_of_rho(budget, delta), up=False)",
         _mechanism(f"GaussianMechanism: maximal, optimal; {ARC}"),
     ),
