@@ -69,7 +69,7 @@ CLAIMS = (
         "the epsilon of a rho rounded down",
         "mechanisms/additive/gaussian.py",
         "    converted = epsilon_of_rho(budget, slack)",
-        "    converted = rounded(epsilon_of_rho(budget, delta), up=False)",
+        "    converted = rounded(epsilon_of_rho(budget, slack), up=False)",
         _mechanism(f"GaussianMechanism: maximal, optimal; {ARC}"),
     ),
     Mutant(
