@@ -453,13 +453,12 @@ def coverage_limits(trials: int, level: float) -> tuple[float, float]:
     (0.71, 1.0)
     """
     from scipy.optimize import brentq
+    from scipy.special import rel_entr
 
     wanted = math.log(2 / level) / trials
 
     def excess(x: float) -> float:
-        left = x * math.log(x / CENTRAL) if x > 0 else 0.0
-        right = (1 - x) * math.log((1 - x) / (1 - CENTRAL)) if x < 1 else 0.0
-        return left + right - wanted
+        return float(rel_entr(x, CENTRAL) + rel_entr(1 - x, 1 - CENTRAL)) - wanted
 
     low = float(brentq(excess, 0.0, CENTRAL)) if excess(0.0) > 0 else 0.0  # type: ignore[arg-type]
     high = float(brentq(excess, CENTRAL, 1.0)) if excess(1.0) > 0 else 1.0  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,22 +68,25 @@ def all_neighbours(network: Network, unit: PrivacyUnit, most: int = MOST_PAIRS) 
 
     persons = math.comb(many(rows), 2) if unit.n_is_public else sum(map(many, range(1, rows + 1)))
     every = list(itertools.product(*(range(size) for size in network.domain.sizes.values())))
+    sizes = (rows,) if unit.n_is_public else range(1, rows + 1)
+
+    def pairs(rests: Iterable[Rows], mine: Iterable[Rows]) -> tuple[Pair, ...]:
+        """All pairs of which a person has some rows or others, or none, beside each of the rest."""
+        both = [*itertools.combinations(mine, 2)] if unit.n_is_public else [((), one) for one in mine]
+        made = ([tuple(sorted((*rest, *one))) for one in pair] for rest in rests for pair in both)
+        found = {tuple(sorted(pair, key=lambda rows: (len(rows), rows))) for pair in made}
+        return tuple(sorted(found))  # type: ignore[arg-type]
+
     for others in range(MOST_OTHERS, -1, -1):
-        if sum(many(n) for n in range(others + 1)) * persons <= most:
-            around = (
-                pair
-                for n in range(others + 1)
-                for rest in itertools.combinations_with_replacement(every, n)
-                for pair in _around(rest, every, unit)
+        if sum(map(many, range(others + 1))) * persons <= most:
+            rests, mine = (
+                itertools.chain.from_iterable(itertools.combinations_with_replacement(every, n) for n in numbers)
+                for numbers in (range(others + 1), sizes)
             )
-            pairs = {tuple(sorted(pair, key=lambda rows: (len(rows), rows))) for pair in around}
-            return Enumeration(tuple(sorted(pairs)), others, alike=False)  # type: ignore[arg-type]
-    alike = [(row,) * rows for row in every]
-    if unit.n_is_public and math.comb(kinds, 2) <= most:
-        return Enumeration(tuple(itertools.combinations(alike, 2)), 0, rows > 1)
-    if not unit.n_is_public:
-        return Enumeration(tuple(((), one) for one in alike), 0, rows > 1)
-    return None
+            return Enumeration(pairs(rests, mine), others, alike=False)
+    if unit.n_is_public and math.comb(kinds, 2) > most:
+        return None
+    return Enumeration(pairs([()], ((row,) * rows for row in every)), 0, rows > 1)
 
 
 def telling_neighbours(network: Network, unit: PrivacyUnit, rng: np.random.Generator) -> Iterator[Pair]:
@@ -138,15 +141,3 @@ def _pair(rest: Rows, one: np.ndarray, other: np.ndarray, times: int, unit: Priv
     a, b = ((tuple(map(int, row)),) * times for row in (one, other))
     with_one = tuple(sorted((*rest, *a)))
     return (with_one, tuple(sorted((*rest, *b)))) if unit.n_is_public else (tuple(sorted(rest)), with_one)
-
-
-def _around(rest: Rows, every: list[Row], unit: PrivacyUnit) -> Iterator[Pair]:
-    """The pairs beside one set of others."""
-    r = unit.rows_per_person
-    if unit.n_is_public:
-        persons = [tuple(sorted((*rest, *mine))) for mine in itertools.combinations_with_replacement(every, r)]
-        yield from itertools.combinations(persons, 2)
-        return
-    for size in range(1, r + 1):
-        for mine in itertools.combinations_with_replacement(every, size):
-            yield tuple(sorted(rest)), tuple(sorted((*rest, *mine)))

@@ -142,12 +142,10 @@ def report(
 ) -> AuditReport:
     """Audits mechanisms, a pipeline and a posterior on a network; reads no rows, makes up its own.
 
-    1. **exact loss**: each mechanism is released on small data sets of this network with a noise source that records
-       what it is asked; its exact loss between neighbours is compared with its claim. All pairs where they are few,
-       else telling ones; the report says how many.
-    2. **replay** of a pipeline: run on neighbours that release the same integers, does anything else move?
-    3. **calibration** of the posterior of the first mechanism that has one. A right one fails with a chance of at most
-       5e-7, but for the correlation of its chain's draws.
+    The checks are the exact loss of each mechanism on small data sets against its claim, a replay of the pipeline on
+    neighbours that release the same integers, and the calibration of the posterior of the first mechanism that has one
+    (a right one fails with a chance of at most 5e-7, but for the correlation of its chain's draws). docs/audit.md says
+    what each sees.
 
     No check proves privacy: one that fails proves a fault, one that passes has seen none.
 

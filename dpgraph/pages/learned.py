@@ -172,24 +172,18 @@ def _of_naive_bayes(value: NaiveBayes | NaiveBayesEnsemble) -> Page:
     mean = {name: table.mean(axis=0) for name, table in tables.items()}
     ends = {name: _ends(table, 0) for name, table in tables.items()}
     section, data = tables_section(network, mean, ends if many > 1 else None)
-    sections = [protection(value.provenance), *_classes(value.target, network, mean), section]
-    words = f"{len(value.features)} features" + (f", {many} draws of the tables" if many > 1 else "")
-    return Page(f"Naive Bayes classifier of {value.target}", words, sections, data)
-
-
-def _classes(target: str, network: Network, mean: Mapping[str, Reals]) -> list[Section]:
-    prior, rows = mean[target], []
-    for name in (name for name in network.domain.names if name != target):
+    prior, rows = mean[value.target], []
+    for name in value.features:
         joint = mean[name] * prior
         told = float(rel_entr(joint, joint.sum(axis=1, keepdims=True) * prior).sum()) / math.log(2)
         rows.append([name, network.domain.sizes[name], told])
-    rows.sort(key=lambda row: -row[2])
     note = "information: what the feature alone tells of the label on average, in bits; noise adds some of its own."
-    shares = [[str(label), share] for label, share in zip(network.domain.levels(target), prior.tolist(), strict=True)]
-    return [
-        Section("Labels", [Table([target, "probability"], shares)]),
-        Section("Features", [Table(["feature", "levels", "information"], rows, note)]),
-    ]
+    features = Table(["feature", "levels", "information"], sorted(rows, key=lambda row: -row[2]), note)
+    labels = map(str, network.domain.levels(value.target))
+    shares = Table([value.target, "probability"], [list(row) for row in zip(labels, prior.tolist(), strict=True)])
+    sections = [protection(value.provenance), Section("Labels", [shares]), Section("Features", [features]), section]
+    words = f"{len(value.features)} features" + (f", {many} draws of the tables" if many > 1 else "")
+    return Page(f"Naive Bayes classifier of {value.target}", words, sections, data)
 
 
 @page_of.register
@@ -198,23 +192,16 @@ def _of_hidden_markov(value: HiddenMarkovModel) -> Page:
     sequences, steps = ([str(level) for level in domain.levels(name)] for name in (value.sequence, value.time))
     likely = value.state_probabilities
     states = [f"state {k}" for k in range(value.n_states)]
-    ribbons = Ribbons(
-        sequences, steps, likely.argmax(axis=2).tolist(), likely.max(axis=2).tolist(), value.n_states, value.time
-    )
+    best, sure = likely.argmax(axis=2).tolist(), likely.max(axis=2).tolist()
     cells = [
-        [sequence, step, f"state {int(likely[i, j].argmax())}", float(likely[i, j].max())]
+        [sequence, step, states[best[i][j]], sure[i][j]]
         for i, sequence in enumerate(sequences)
         for j, step in enumerate(steps)
     ]
-    over_time = Section(
-        "States over time",
-        [
-            *_mixing(value.note),
-            Words(["Each cell has the colour of its most probable state, paler where that is less sure."]),
-            ribbons,
-            Table([value.sequence, value.time, "state", "probability"], cells),
-        ],
-    )
+    words = "Each cell has the colour of its most probable state, paler where that is less sure."
+    ribbons = Ribbons(sequences, steps, best, sure, value.n_states, value.time)
+    table = Table([value.sequence, value.time, "state", "probability"], cells)
+    over_time = Section("States over time", [*_mixing(value.note), Words([words]), ribbons, table])
     moving = Section("From state to state", [Shades(states, states, value.mean_transition.tolist(), "from \\ to")])
     fields = [Section(f"What the states emit: {name}", _emissions(value, name, states)) for name in value.fields]
     ahead = value.forecast(1, interval=LEVEL)

@@ -193,8 +193,8 @@ def _scores(value: Evaluation) -> list[Section]:
             [float(part) if isinstance(part, float | np.floating) else str(part) for part in row]
             for row in frame.itertuples(index=False)
         ]
-        drawn = [_bins(value)] if name == "reliability" else []
-        sections.append(Section(title, [*drawn, Table([str(one).replace("_", " ") for one in frame.columns], cells)]))
+        table = Table([str(one).replace("_", " ") for one in frame.columns], cells)
+        sections.append(Section(title, [*([_bins(value)] if name == "reliability" else []), table]))
     return sections
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,10 +27,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 def write_html(value: Any, path: str | Path, *, progress: bool = False) -> None:
     """Writes a page of a public value: one file, to be opened without a network, for people who hold no Python.
 
-    The page has the protection and its unit in words. A network or a cost report has the DAG coloured by cost, the
-    mechanisms compared and a recommendation, with sliders for epsilon and the number of rows; a release its
-    measurements and their noise; a posterior probabilities with intervals; a hidden Markov model its states over time;
-    a regression its coefficients; an evaluation its scores; a budget its charges.
+    The page has the protection and its unit in words, and what docs/pages.md lists for each kind of value.
 
     Args:
         value: A Network, what ``privacy_cost`` or ``audit.report`` returned, a Release, a posterior or its draws,
@@ -62,17 +59,12 @@ def html_of(value: Any) -> str:
         from dpgraph.pages import audits  # noqa: F401 - it registers its page
     known = page_of.dispatch(type(value)) is not page_of.dispatch(object)
     page = page_of(value if known else getattr(value, "model_", value))
-    style, program = _text("page.css"), _text("page.js")
+    style, program = ((TEMPLATES / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     policy = (
         f"default-src 'none'; script-src '{_digest(program)}'; style-src '{_digest(style)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
     return _environment().get_template("page.html").render(page=page, style=style, program=program, policy=policy)
-
-
-@lru_cache(maxsize=8)
-def _text(name: str) -> str:
-    return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
 def _digest(text: str) -> str:
