@@ -95,11 +95,11 @@ def fit_naive_bayes(
 ) -> None:
     """Fit a naive Bayes classifier of TARGET to ROWS."""
     from dpgraph.files.networks import read_domain
-    from dpgraph.inference.network.plug_in import check_prior
+    from dpgraph.inference.arguments import check_above_zero
     from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
     from dpgraph.models.naive_bayes import naive_bayes_network
 
-    check_prior(how["prior"])
+    check_above_zero("prior", how["prior"])
     declared = read_domain(domain)
     graph = naive_bayes_network(declared, target)
     budget = payer.budget()

@@ -25,7 +25,7 @@ import numpy as np
 from dpgraph.estimators.evaluation import SCORES, evaluation_of, outcomes
 from dpgraph.estimators.folds import Rows, first_rows, folds_by_person, folds_by_position, readable
 from dpgraph.estimators.private_fits import SharedNoise, checked_source, exact_budget, prepared, rehearse
-from dpgraph.inference.counts.noisy_counts import checked_interval
+from dpgraph.inference.arguments import check_probability
 from dpgraph.mechanisms.reproduction import HELD_OUT_FITS
 from dpgraph.models.evaluation import CrossValidation
 from dpgraph.privacy.accounting import Budget
@@ -118,7 +118,7 @@ def cross_validate(
     """
     _check(estimator, budget, folds, person)
     judged = {"scores": tuple(scores), "bounds": bounds, "largest_loss": largest_loss, "largest_error": largest_error}
-    checked_interval(interval)  # refused before the charge, as are bad bounds of losses and errors
+    check_probability("interval", interval)  # refused before the charge, as are bad bounds of losses and errors
     Classification((0, 1), largest_loss, scores=("accuracy", *judged["scores"]))
     Regression(0, 1, largest_error)
     settings = estimator.get_params(deep=False)

@@ -16,7 +16,7 @@ import numpy as np
 
 from dpgraph.estimators import held_out
 from dpgraph.estimators.fitting import cap_for
-from dpgraph.inference.counts.noisy_counts import checked_interval
+from dpgraph.inference.arguments import check_probability
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.models.evaluation import Evaluation
@@ -110,7 +110,7 @@ def evaluate(
     >>> list(judged.scores)
     ['accuracy', 'log-loss', 'Brier score']
     """
-    checked_interval(interval)
+    check_probability("interval", interval)
     _mechanism(mechanism, epsilon, budget)
     if person is None:
         _warn_of_persons(model, budget.unit)
@@ -233,7 +233,7 @@ def evaluation_of(
     noise: Noise | None = None,
 ) -> Evaluation:
     """Releases outcomes, or a sum of outcomes, once and reads the scores off the release."""
-    checked_interval(interval)
+    check_probability("interval", interval)
     made = _mechanism(mechanism, epsilon, budget)
     if not isinstance(found, Moments) or not isinstance(found.description, OutcomeDescription):
         raise ReleaseError(f"evaluation_of takes what outcomes sums; got {type(found).__name__}")

@@ -27,8 +27,9 @@ from dpgraph.estimators.reading import (
     named_in_rows,
     target_name,
 )
+from dpgraph.inference.arguments import check_above_zero
 from dpgraph.inference.classifier.posterior import check_classifier, classifier_posterior
-from dpgraph.inference.network.plug_in import check_posterior, check_prior, plug_in_posterior
+from dpgraph.inference.network.plug_in import check_posterior, plug_in_posterior
 from dpgraph.mechanisms.additive.laplace import label_first
 from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
 from dpgraph.privacy.accounting import Budget
@@ -178,7 +179,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         """Refuses bad settings before any row is read."""
         if self.inference not in ("noise-aware", "plug-in"):
             raise ReleaseError(f'inference must be "noise-aware" or "plug-in"; got {self.inference!r}')
-        check_prior(self.prior)
+        check_above_zero("prior", self.prior)
         check_seed(self.random_state)
         if isinstance(self.mechanism, str) and self.mechanism in MECHANISMS:
             exact(self.epsilon)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dpgraph.privacy.checks import Reals
+from dpgraph.privacy.checks import Integers, Reals
 
 
 def onto_simplex(table: Reals, total: float = 1.0) -> Reals:
@@ -29,3 +29,15 @@ def dirichlet_draws(concentration: Reals, rng: np.random.Generator, axis: int = 
     logs = np.log(rng.standard_gamma(concentration + 1)) + np.log1p(-rng.random(concentration.shape)) / concentration
     weights = np.exp(logs - logs.max(axis=axis, keepdims=True))
     return weights / weights.sum(axis=axis, keepdims=True)
+
+
+def whole_numbers(weights: Reals, total: int) -> Integers:
+    """Whole numbers in proportion to weights, which sum to a total: the largest remainders are rounded up.
+
+    >>> whole_numbers(np.array([1.0, 1.0, 2.0]), 5).tolist()
+    [1, 1, 3]
+    """
+    ideal = weights / weights.sum() * total
+    made = np.floor(ideal).astype(np.int64)
+    made[np.argsort(made - ideal, kind="stable")[: total - int(made.sum())]] += 1
+    return made

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dpgraph.inference.arguments import check_probability
 from dpgraph.inference.counts.noisy_counts import (
     Evidence,
     allows_zero,
-    checked_interval,
     latent_count,
     lattice,
     mean_law,
@@ -69,7 +69,7 @@ class Evaluation:
     def __post_init__(self) -> None:
         if not isinstance(self.release, Release) or not isinstance(self.release.value, NoisyOutcomes):
             raise InferenceError("an evaluation is read off a release of outcomes, such as evaluate(...).release")
-        object.__setattr__(self, "interval", checked_interval(self.interval))
+        object.__setattr__(self, "interval", check_probability("interval", self.interval))
 
     @cached_property
     def scores(self) -> FrozenMap[str, Score]:

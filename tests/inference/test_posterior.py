@@ -116,10 +116,14 @@ def test_auto_does_not_wait_for_ever(kind, neighbours, monkeypatch):
 
 
 def test_auto_looks_at_how_much_is_asked():
-    release = released(n=3000)
-    assert networks._automatic(evidence(release.value), dg.methods.Records(), 500)[0] == dg.methods.Records()
-    assert networks._automatic(evidence(release.value), dg.methods.Records(), 999_500)[0] == dg.methods.Tables()
-    assert networks._automatic(evidence(release.value), dg.methods.Records(thin=2_000), 500)[0] == dg.methods.Tables()
+    noisy = released(n=3000).value
+
+    def chosen(records, draws):
+        return networks._chosen(Automatic(records), noisy, (evidence(noisy),), draws, learned=False)[0]
+
+    assert chosen(dg.methods.Records(), 500) == dg.methods.Records()
+    assert chosen(dg.methods.Records(), 999_500) == dg.methods.Tables()
+    assert chosen(dg.methods.Records(thin=2_000), 500) == dg.methods.Tables()
 
 
 @pytest.mark.parametrize("prior", [0, -1, float("nan"), float("inf"), "x", True])

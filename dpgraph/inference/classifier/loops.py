@@ -274,11 +274,11 @@ def log_probability(plan: Plan, state: Unseen, f: int, concentration: float) -> 
     return log
 
 
-def concentrated(rng: np.random.Generator, plan: Plan, state: Unseen, f: int, grid: Reals, log_prior: Reals) -> None:
+def concentrated(rng: np.random.Generator, plan: Plan, state: Unseen, f: int, grid: Reals) -> None:
     """Draws a feature's concentration from its conditional law on the grid."""
     log = np.empty(len(grid))
     for k in range(len(grid)):
-        log[k] = log_prior[k] + log_probability(plan, state, f, grid[k])
+        log[k] = log_probability(plan, state, f, grid[k])
     weight = np.exp(log - log.max())
     left = rng.random() * weight.sum()
     k = 0
@@ -431,9 +431,7 @@ def shift(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, f: int, w
     return True
 
 
-def scale(
-    rng: np.random.Generator, plan: Plan, state: Unseen, g: int, f: int, grid: Reals, log_prior: Reals, change: Integers
-) -> bool:
+def scale(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, f: int, grid: Reals, change: Integers) -> bool:
     """The concentration goes to a neighbour on the grid, and the columns towards the centre or away from it."""
     levels, at, labels = plan.levels[f], plan.centre[f], plan.labels
     k = int(np.argmin(np.abs(grid - state.concentration[f])))
@@ -449,7 +447,7 @@ def scale(
             moved[y, x] = m + factor * (state.laws[plan.margin[f] + x * labels + y] - m)
             if moved[y, x] <= 0.0:
                 return False
-    log = log_prior[new] - log_prior[k] + labels * (levels - 1) * math.log(factor)
+    log = labels * (levels - 1) * math.log(factor)
     log += labels * (math.lgamma(b) - math.lgamma(a))
     for x in range(levels):
         log += labels * (math.lgamma(a * state.centres[at + x]) - math.lgamma(b * state.centres[at + x]))
@@ -491,9 +489,7 @@ def spread_out(
                 left -= gone
 
 
-def moved_columns(
-    rng: np.random.Generator, plan: Plan, state: Unseen, grid: Reals, log_prior: Reals, change: Integers
-) -> None:
+def moved_columns(rng: np.random.Generator, plan: Plan, state: Unseen, grid: Reals, change: Integers) -> None:
     """Shifts, translations and scalings of every feature, columns drawn anew first."""
     for g in range(len(plan.start) - 1):
         for f in range(plan.first[g], plan.first[g + 1]):
@@ -506,15 +502,13 @@ def moved_columns(
                     state.tally[SHIFT] += shift(rng, plan, state, g, f, False, change)
                 state.tally[TRANSLATE] += shift(rng, plan, state, g, f, True, change)
             for _ in range(8):
-                state.tally[SCALE] += scale(rng, plan, state, g, f, grid, log_prior, change)
+                state.tally[SCALE] += scale(rng, plan, state, g, f, grid, change)
             state.tally[SHIFT + 1] += 2 * levels * plan.labels
             state.tally[TRANSLATE + 1] += 2 * levels
             state.tally[SCALE + 1] += 8
 
 
-def sweep(
-    rng: np.random.Generator, plan: Plan, state: Unseen, grid: Reals, log_prior: Reals, transfers: int, relabels: int
-) -> None:
+def sweep(rng: np.random.Generator, plan: Plan, state: Unseen, grid: Reals, transfers: int, relabels: int) -> None:
     """All moves: so many transfers for each cell, so many moves between labels, then those of the columns."""
     for g in range(len(plan.start) - 1):
         cells = plan.start[g + 1] - plan.start[g]
@@ -530,6 +524,6 @@ def sweep(
             state.tally[RESIZE] += resize(rng, plan, state)
             state.tally[RESIZE + 1] += 1
     for f in range(len(plan.levels)):
-        concentrated(rng, plan, state, f, grid, log_prior)
+        concentrated(rng, plan, state, f, grid)
         centred(rng, plan, state, f)
-    moved_columns(rng, plan, state, grid, log_prior, np.zeros(len(state.counts), np.int64))
+    moved_columns(rng, plan, state, grid, np.zeros(len(state.counts), np.int64))

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from dpgraph.inference.arguments import check_above_zero
 from dpgraph.inference.classifier.sampler import draw_by_counts, is_star
 from dpgraph.inference.methods import Normal
 from dpgraph.inference.network.by_normal import check_normal_draws
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, evidence, rows_estimate
-from dpgraph.inference.network.plug_in import check_prior
 from dpgraph.inference.network.posterior import network_posterior
 from dpgraph.privacy.records import Release, released_value
 from dpgraph.structure.network import Network
@@ -42,7 +42,7 @@ def classifier_posterior(
         InferenceError: If the prior is refused.
     """
     value, provenance = released_value(noisy)
-    check_prior(prior)
+    check_above_zero("prior", prior)
     given, rng = evidence(value), np.random.default_rng(seed)
     rows, _ = rows_estimate(given)
     few = given.n is not None and rows <= MOST_ROWS and given.network.cell_count <= MOST_CELLS
@@ -60,7 +60,7 @@ def check_classifier(network: Network, prior: float) -> None:
     Raises:
         InferenceError: If the prior is out of range, or there is no room for the draws.
     """
-    check_prior(prior)
+    check_above_zero("prior", prior)
     check_normal_draws(network, DRAWS)
 
 

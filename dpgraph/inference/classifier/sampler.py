@@ -23,6 +23,7 @@ from dpgraph.inference.classifier import loops
 from dpgraph.inference.classifier.loops import Unseen
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, MeasuredTable
+from dpgraph.inference.simplex import whole_numbers
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Integers, Reals
@@ -47,12 +48,11 @@ def draw_by_counts(
     burn_in: int = 500,
     chains: int = 2,
     thin: int = 4,
-    concentrations: tuple[float, ...] = CONCENTRATIONS,
 ) -> PosteriorDraws:
     """Draws every table of a naive Bayes network from its posterior, effects of unknown size, by method ``"counts"``.
 
-    ``is_star`` holds for the release. Chains start from different perturbations of it; all ``concentrations`` of a
-    feature are as likely.
+    ``is_star`` holds for the release. Chains start from different perturbations of it; all
+    ``CONCENTRATIONS`` of a feature are as likely.
 
     >>> from dpgraph.inference.network.evidence import evidence
     >>> from dpgraph.privacy.measurements import DiscreteLaplace
@@ -66,7 +66,7 @@ def draw_by_counts(
     [[1.0, 0.1], [0.0, 0.9]]
     """
     star = star_of(given, target, prior)
-    sweep, grid, plan = compiled(loops.sweep), np.array(concentrations), Plan(draws, burn_in, thin)
+    sweep, grid, plan = compiled(loops.sweep), np.array(CONCENTRATIONS), Plan(draws, burn_in, thin)
     done = run_chains(lambda _, own: StarChain(star, sweep, grid, plan, own), plan, rng.spawn(chains))
     tally = np.sum([one.state.tally for one in done], axis=0)
     tried = {move: (tally[2 * k], tally[2 * k + 1]) for k, move in enumerate(loops.MOVES)}
@@ -95,7 +95,7 @@ class StarChain:
         self, star: Star, sweep: Callable[..., None], grid: Reals, plan: Plan, rng: np.random.Generator
     ) -> None:
         self._star, self._sweep, self._grid, self._plan, self._rng = star, sweep, grid, plan, rng
-        self.state, self._flat = starting_state(star, rng), np.zeros(len(grid))
+        self.state = starting_state(star, rng)
         shapes = {name: star.network.shape(star.network.family(name)) for name in star.network.domain.names}
         self.tables = {name: np.empty((plan.draws, *shape)) for name, shape in shapes.items()}
         self.means = {name: np.zeros(shape) for name, shape in shapes.items()}
@@ -105,7 +105,7 @@ class StarChain:
         """Moves of rows between cells and labels."""
         if i == self._plan.burn_in:
             self.state.tally[:] = 0
-        self._sweep(self._rng, self._star.plan, self.state, self._grid, self._flat, TRANSFERS, RELABELS)
+        self._sweep(self._rng, self._star.plan, self.state, self._grid, TRANSFERS, RELABELS)
 
     def keep(self, draw: int) -> None:
         """Draws every table given the counts."""
@@ -211,18 +211,6 @@ def starting_state(star: Star, rng: np.random.Generator) -> Unseen:
         laws=np.zeros(sum(margin.size for margin in margins)),
         tally=np.zeros(12, np.int64),
     )
-
-
-def whole_numbers(weights: Reals, total: int) -> Integers:
-    """Whole numbers in proportion to weights, which sum to a total: the largest remainders are rounded up.
-
-    >>> whole_numbers(np.array([1.0, 1.0, 2.0]), 5).tolist()
-    [1, 1, 3]
-    """
-    ideal = weights / weights.sum() * total
-    made = np.floor(ideal).astype(np.int64)
-    made[np.argsort(made - ideal, kind="stable")[: total - int(made.sum())]] += 1
-    return made
 
 
 def _label_precision(table: MeasuredTable, labels: int) -> float:

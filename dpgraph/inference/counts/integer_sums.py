@@ -82,14 +82,11 @@ def tilt_to(logs: list[tuple[int, Reals]], total: float, tilt: float = 0.0) -> f
 
 def _moments_of(logs: list[tuple[int, Reals]], step: int) -> Callable[[float], tuple[float, float]]:
     """Mean and variance of the sum at a tilt, from every so many values of each integer."""
-    parts = [_Side(part, step) for part in _in_parts([(low, log[::step]) for low, log in logs])]
+    parts = [_moments_of_part(part, step) for part in _in_parts([(low, log[::step]) for low, log in logs])]
 
     def moments(tilt: float) -> tuple[float, float]:
-        mean, variance = 0.0, 0.0
-        for part in parts:
-            one, other = part.moments(tilt)
-            mean, variance = mean + one, variance + other
-        return mean, variance
+        means, variances = zip(*(part(tilt) for part in parts), strict=True)
+        return sum(means), sum(variances)
 
     return moments
 
@@ -107,40 +104,22 @@ def _in_parts(logs: list[tuple[int, Reals]]) -> Iterator[list[tuple[int, Reals]]
     yield part
 
 
-class _Side:
-    """Some integers side by side: their log weights, values above the least one, whose each is, where each begins.
+def _moments_of_part(logs: list[tuple[int, Reals]], step: int) -> Callable[[float], tuple[float, float]]:
+    """Mean and variance of the sum of some integers at a tilt, their values side by side."""
+    sizes = np.array([log.size for _, log in logs])
+    lows, log = sum(low for low, _ in logs), np.concatenate([log for _, log in logs])
+    starts, whose = np.cumsum(sizes) - sizes, np.repeat(np.arange(sizes.size), sizes)
+    above = step * (np.arange(log.size) - starts[whose]).astype(float)
 
-    Two arrays are written again at each tilt, since new memory costs more than the computation in it.
-    """
+    def moments(tilt: float) -> tuple[float, float]:
+        moved = log + tilt * above
+        weight = np.exp(np.maximum(moved - np.maximum.reduceat(moved, starts)[whose], FAINT))
+        totals = np.add.reduceat(weight, starts)
+        means = np.add.reduceat(weight * above, starts) / totals
+        squares = np.add.reduceat(weight * (above - means[whose]) ** 2, starts)
+        return lows + float(means.sum()), float((squares / totals).sum())
 
-    def __init__(self, logs: list[tuple[int, Reals]], step: int) -> None:
-        sizes = np.array([log.size for _, log in logs])
-        self._low = sum(low for low, _ in logs)
-        self._log = np.concatenate([log for _, log in logs])
-        self._starts = np.cumsum(sizes) - sizes
-        self._whose = np.repeat(np.arange(sizes.size), sizes)
-        self._above = step * (np.arange(self._log.size) - self._starts[self._whose]).astype(float)
-        self._weight, self._other = np.empty(self._log.size), np.empty(self._log.size)
-
-    def moments(self, tilt: float) -> tuple[float, float]:
-        """Mean and variance of their sum, with a tilt."""
-        weight, other = self._weight, self._other
-        np.multiply(self._above, tilt, out=weight)
-        weight += self._log
-        weight -= self._spread(np.maximum.reduceat(weight, self._starts))
-        np.maximum(weight, FAINT, out=weight)
-        np.exp(weight, out=weight)
-        totals = np.add.reduceat(weight, self._starts)
-        np.multiply(weight, self._above, out=other)
-        centres = np.add.reduceat(other, self._starts) / totals
-        np.subtract(self._above, self._spread(centres), out=other)
-        other *= other
-        other *= weight
-        return self._low + float(centres.sum()), float((np.add.reduceat(other, self._starts) / totals).sum())
-
-    def _spread(self, each: Reals) -> Reals:
-        """A number of each integer at all of its values."""
-        return each.take(self._whose, out=self._other, mode="clip")
+    return moments
 
 
 def newton(moments: Callable[[float], tuple[float, float]], total: float, tilt: float) -> float:

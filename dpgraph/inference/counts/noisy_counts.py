@@ -19,7 +19,6 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import betaincinv, gammaln, log_ndtr
 
-from dpgraph.inference.arguments import check_probability
 from dpgraph.structure.frozen import frozen_array
 from dpgraph.structure.tables import Reals
 
@@ -133,11 +132,6 @@ def share_draws(part: Reals, rest: Reals, uniform: Reals, kinds: tuple[int, int]
     Where the rows in it and not in it are of several kinds each, 1/2 for each kind.
     """
     return betaincinv(part + kinds[0] / 2, rest + kinds[1] / 2, uniform)
-
-
-def checked_interval(value: object) -> float:
-    """The probability of an interval, refused unless it is between 0 and 1."""
-    return check_probability("interval", value)
 
 
 def mean_law(total: Evidence, squares: Evidence, rows: Reals) -> tuple[Reals, Reals]:

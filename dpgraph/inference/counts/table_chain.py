@@ -16,6 +16,7 @@ import numpy as np
 from dpgraph.inference._kernels import compiled
 from dpgraph.inference.counts import _kernels
 from dpgraph.inference.counts.cell_noise import CellNoise
+from dpgraph.inference.simplex import whole_numbers
 from dpgraph.structure.tables import Integers, Reals
 
 #: Sweeps before the first draw and for each draw; fewer for each draw where a sweep takes long, and from then on.
@@ -120,8 +121,4 @@ def _whole(start: Reals, n: int | None) -> Integers:
     positive = np.maximum(start, 0.0)
     if n is None:
         return np.rint(positive).astype(np.int64)
-    total = positive.sum()
-    shares = positive / total if total > 0 else np.full(start.size, 1 / start.size)
-    edges = np.rint(np.concatenate([[0.0], np.cumsum(shares)]) * n).astype(np.int64)
-    edges[-1] = n
-    return np.diff(edges)
+    return whole_numbers(positive if positive.any() else np.ones(start.size), n)

@@ -61,9 +61,13 @@ def draw_by_records(
     """
     parts = (given,) if isinstance(given, Evidence) else tuple(given)
     network, plan = parts[0].network, Plan(draws, burn_in, thin)
-    settings = Settings(parts, concentration, plan, passes, hierarchy)
     with progress_bar(progress, plan.sweeps, "sweeps of each chain") as tick:
-        done = run_chains(lambda _, own: RecordChain(settings, own), plan, rng.spawn(chains), tick)
+        done = run_chains(
+            lambda _, own: RecordChain(parts, concentration, plan, passes, hierarchy, own),
+            plan,
+            rng.spawn(chains),
+            tick,
+        )
     last = np.concatenate([one.records[: one.n] for one in done[0].latent])
     columns = {name: last[:, v].astype(np.int64) for v, name in enumerate(network.order)}
     means = np.mean([chain.mean for chain in done], axis=0)
@@ -148,17 +152,6 @@ class Latent:
         return tally, shifts
 
 
-@dataclass(frozen=True, eq=False)
-class Settings:
-    """The settings that all chains share: the evidence of each data set, the prior and the lengths."""
-
-    given: tuple[Evidence, ...]
-    concentration: Mapping[str, Reals]
-    plan: Plan
-    passes: int
-    hierarchy: HierarchicalPrior | None
-
-
 class RecordChain:
     """A chain over the tables and the latent rows of every data set.
 
@@ -166,35 +159,42 @@ class RecordChain:
     given the records and their prior; ``tally`` counts accepted and tried moves after burn-in.
     """
 
-    def __init__(self, run: Settings, rng: np.random.Generator) -> None:
-        self._run, self._rng = run, rng
-        layouts = [kernel_layout(one, run.concentration) for one in run.given]
+    def __init__(
+        self,
+        given: Sequence[Evidence],
+        concentration: Mapping[str, Reals],
+        plan: Plan,
+        passes: int,
+        hierarchy: HierarchicalPrior | None,
+        rng: np.random.Generator,
+    ) -> None:
+        self._plan, self._passes, self._hierarchy, self._rng = plan, passes, hierarchy, rng
+        layouts = [kernel_layout(one, concentration) for one in given]
         self._prior = layouts[0].prior
         self._layouts = [layout._replace(prior=self._prior) for layout in layouts]
         self._sizes, self._centres = row_sizes(layouts[0]), uniform_centres(layouts[0])
-        self.latent = [Latent.of(one, run.concentration, rng, self._sizes.size) for one in run.given]
-        self.theta, self.n = np.empty((run.plan.draws, self._prior.size)), np.empty(run.plan.draws, np.int64)
+        self.latent = [Latent.of(one, concentration, rng, self._sizes.size) for one in given]
+        self.theta, self.n = np.empty((plan.draws, self._prior.size)), np.empty(plan.draws, np.int64)
         self.mean, self.tally = np.zeros(self._prior.size), np.zeros(6, np.int64)
 
     def sweep(self, i: int) -> None:
         """Concentrations and centres where they are learned, tables, then the rows of every data set."""
-        run, prior = self._run, self._prior
-        burning = i < run.plan.burn_in
-        if run.hierarchy is not None:
-            learned = run.hierarchy.grid, run.hierarchy.centre, self._centres
+        prior, burning = self._prior, i < self._plan.burn_in
+        if self._hierarchy is not None:
+            learned = self._hierarchy.grid, self._hierarchy.centre, self._centres
             compiled(_kernels.relearned)(self._rng, self._layouts[0], self._counts(), *learned)
         self._theta = draw_rows(self._rng, prior + self._counts(), self._sizes)
         for layout, mine in zip(self._layouts, self.latent, strict=True):
             if len(self.latent) > 1:
                 layout = layout._replace(prior=prior + self._counts() - mine.counts)
-            tally, shifts = mine.sweep(self._rng, layout, self._theta, run.passes, mine.steps.reach)
+            tally, shifts = mine.sweep(self._rng, layout, self._theta, self._passes, mine.steps.reach)
             if burning:
                 mine.steps.adapt(shifts, tally[RESIZES:])
             else:
                 self.tally += tally
         if not burning:
             shares = row_shares(prior + self._counts(), self._sizes)
-            self.mean += shares / (run.plan.draws * run.plan.thin)
+            self.mean += shares / (self._plan.draws * self._plan.thin)
 
     def keep(self, draw: int) -> None:
         """Keeps the tables and the number of rows."""

@@ -86,9 +86,9 @@ class _Totals:
 
     def _of_all(self, n: Integers) -> Reals:
         """log p(n) from all tables; it is not kept for numbers far apart."""
-        if n.size < int(n.max()) - int(n.min()):
-            return self._computed(n)
         low, high = int(n.min()), int(n.max()) + 1
+        if n.size < high - low - 1:
+            return self._computed(n)
         if not self._known.size:
             self._low = low
         end = self._low + self._known.size
@@ -98,7 +98,6 @@ class _Totals:
         return self._known[n - self._low]
 
     def _computed(self, n: Integers) -> Reals:
-        """log p(n) from all tables for n that were not asked for; there may be none."""
         if not n.size:
             return np.zeros(0)
         return sum((noise.log(total - n) for total, noise in self._parts.values()), np.zeros(n.size))

@@ -122,7 +122,7 @@ def plug_in_posterior(
     progress: bool = False,
 ) -> DirichletPosterior:
     """Dirichlet laws of every probability table, the released counts taken as exact (``dg.methods.PlugIn``)."""
-    check_prior(prior)
+    check_above_zero("prior", prior)
     graph = getattr(noisy, "network", None)
     if not isinstance(noisy, NoisyCounts | NoisyCoefficients | Several | Tables) or graph is None:
         raise InferenceError(f"a plug-in posterior takes noisy counts or coefficients; got {type(noisy).__name__}")
@@ -145,11 +145,6 @@ def check_posterior(network: Network) -> None:
 def posterior_bytes(network: Network) -> int:
     """About how much memory the plug-in posterior of a network takes while it is made."""
     return network.cell_count * BYTES_PER_CELL + len(network.families) * BYTES_PER_FAMILY
-
-
-def check_prior(prior: float) -> None:
-    """Refuses a prior that is not a finite number above 0; whoever spends before ``posterior`` asks this first."""
-    check_above_zero("prior", prior)
 
 
 def _nearest(noisy: Any) -> dict[str, Reals]:

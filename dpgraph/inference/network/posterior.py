@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpgraph.inference import methods
-from dpgraph.inference.arguments import check_whole_number
+from dpgraph.inference.arguments import check_above_zero, check_whole_number
 from dpgraph.inference.counts.many_cells import MANY
 from dpgraph.inference.methods import Automatic, Normal, Records, chosen_method, method_name
 from dpgraph.inference.network.by_normal import draw_by_normal, too_rough
@@ -24,7 +24,7 @@ from dpgraph.inference.network.evidence import (
     rows_estimate,
     single_releases,
 )
-from dpgraph.inference.network.plug_in import check_prior, plug_in_posterior
+from dpgraph.inference.network.plug_in import plug_in_posterior
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.privacy.errors import ApproximationWarning, InferenceError, PriorWarning
 from dpgraph.structure.joint import PooledCounts, Several, learning
@@ -127,7 +127,7 @@ def is_beyond_tables(value: Any, network: Network) -> bool:
     graphs = [part.network for part in parts]
     if not any(isinstance(graph, Margins) for graph in graphs) or any(one.domain != network.domain for one in graphs):
         return False
-    holding = _holding(parts, network)
+    holding = Holding(network, [key for p in parts for key in (p.tables if isinstance(p, NoisyCounts) else p.blocks)])
     return all(holding.places((name,)) for name in network.domain.names) and not holds_families(value, network)
 
 
@@ -136,7 +136,7 @@ def holds_families(value: Any, network: Network) -> bool:
     parts = single_releases(value)
     if not all(isinstance(part, NoisyCounts) for part in parts):
         return False
-    return all(map(_holding(parts, network).places, network.maximal_families))
+    return all(map(Holding(network, [key for p in parts for key in p.tables]).places, network.maximal_families))
 
 
 def posterior_beyond_tables(
@@ -165,11 +165,6 @@ def posterior_beyond_tables(
     return replace(made, reason="no table holds some family")
 
 
-def _holding(parts: tuple[Any, ...], network: Network) -> Holding:
-    """Every table, or block of coefficients, that was released."""
-    return Holding(network, [key for p in parts for key in (p.tables if isinstance(p, NoisyCounts) else p.blocks)])
-
-
 def read_prior(prior: Any) -> tuple[HierarchicalPrior | None, float]:
     """The prior of concentrations where learning is asked for, and the concentration where they are not learned."""
     if isinstance(prior, HierarchicalPrior):
@@ -177,7 +172,7 @@ def read_prior(prior: Any) -> tuple[HierarchicalPrior | None, float]:
     if isinstance(prior, str) and prior == "hierarchical":
         return HierarchicalPrior(), DEFAULT_PRIOR
     cells: Any = DEFAULT_PRIOR if prior is None else prior
-    check_prior(cells)
+    check_above_zero("prior", cells)
     return None, float(cells)
 
 
@@ -187,15 +182,26 @@ def _chosen(asked: Method, noisy: Any, given: tuple[Evidence, ...], draws: int, 
         return asked, "as asked"
     if learned:
         return asked.records, "the only method for a hierarchical prior"
-    if not isinstance(noisy, PooledCounts):
-        return _automatic(given[0], asked.records, draws)
+    rows = sum(rows_estimate(one)[0] for one in given)
     seconds = sum(seconds_of_records(one, asked.records, draws) for one in given)
-    rows = f"about {sum(rows_estimate(one)[0] for one in given):.0f} latent rows"
     if seconds <= PATIENCE:
-        return asked.records, f"exact, in about {max(1, round(seconds))} s: {rows}"
-    if rough := too_rough(noisy):
-        return asked.records, f"exact: normal noise is too rough for {_named(rough)}; {rows} take {seconds:.0f} s"
-    return Normal(), f"{rows} would take {seconds:.0f} s"
+        return asked.records, f"exact: about {rows:.0f} latent rows take {seconds:.0f} s"
+    why = f"about {rows:.0f} latent rows would take {seconds:.0f} s"
+    if isinstance(noisy, PooledCounts):
+        if rough := too_rough(noisy):
+            return asked.records, f"exact: normal noise is too rough for {_named(rough)}, though {why}"
+        return Normal(), why
+    tables, network = given[0].tables, given[0].network
+    if any(table.weights is not None for table in tables):
+        return Normal(), f"{why}, and coefficients have no independent tables"
+    wide = 80 * max(table.law.scale for table in tables)  # how many counts a cell may have at most
+    work = 0.0
+    for cells in map(network.cells, map(network.family, network.domain.names)):
+        each = cells * min(rows, wide)
+        work += each if cells < MANY else min(each, cells + min(cells, 2 * wide) * wide)  # those of different counts
+    if work > MOST_TABLE_WORK:
+        return Normal(), f"{why}, and exact draws of {network.cell_count} cells with so much noise minutes"
+    return methods.Tables(), why
 
 
 def _warn_if_rows_are_noise(given: tuple[Evidence, ...]) -> None:
@@ -226,21 +232,3 @@ def seconds_of_records(given: Evidence, records: Records, draws: int) -> float:
     levels = (1 + records.passes / 2) * sum(given.network.domain.sizes.values())
     coefficients = sum(table.weights.shape[1] for table in given.tables if table.weights is not None)
     return float(sweeps * rows * (levels * SECONDS_PER_LEVEL + coefficients * SECONDS_PER_COEFFICIENT))
-
-
-def _automatic(given: Evidence, records: Records, draws: int) -> tuple[Method, str]:
-    rows, network = rows_estimate(given)[0], given.network
-    seconds = seconds_of_records(given, records, draws)
-    if seconds <= PATIENCE:
-        return records, f"exact: about {rows:.0f} latent rows take {seconds:.0f} s"
-    why = f"about {rows:.0f} latent rows would take {seconds:.0f} s"
-    if any(table.weights is not None for table in given.tables):
-        return Normal(), f"{why}, and coefficients have no independent tables"
-    wide = 80 * max(table.law.scale for table in given.tables)  # how many counts a cell may have at most
-    work = 0.0
-    for cells in map(network.cells, map(network.family, network.domain.names)):
-        each = cells * min(rows, wide)
-        work += each if cells < MANY else min(each, cells + min(cells, 2 * wide) * wide)  # those of different counts
-    if work > MOST_TABLE_WORK:
-        return Normal(), f"{why}, and exact draws of {network.cell_count} cells with so much noise minutes"
-    return methods.Tables(), why

@@ -90,7 +90,7 @@ def chained(given, prior, draws=30_000):
     state, rng = starting_state(star, np.random.default_rng(3)), np.random.default_rng(4)
     sweep, found = compiled(loops.sweep), np.empty((draws, 4))
     for i in range(-500, draws):
-        sweep(rng, star.plan, state, np.array(GRID), np.zeros(2), 2, 4)
+        sweep(rng, star.plan, state, np.array(GRID), 2, 4)
         if i >= 0:
             a, centre = state.concentration[0], state.centres[0]
             n = state.label.sum()

@@ -7,7 +7,8 @@ from scipy.integrate import quad
 from scipy.special import betainc, gammaln
 
 import dpgraph as dg
-from dpgraph.inference.counts.noisy_counts import Evidence, checked_interval, latent_count, lattice, share_draws
+from dpgraph.inference.arguments import check_probability
+from dpgraph.inference.counts.noisy_counts import Evidence, latent_count, lattice, share_draws
 
 
 @pytest.mark.parametrize("scales", [(3.0,), (3.0, 3.0), (1.0, 4.0, 4.0), (2.0,) * 9, (0.01, 5.0)], ids=repr)
@@ -109,4 +110,4 @@ def test_lattice_points_are_even(dimensions):
 @pytest.mark.parametrize("value", [0, 1, 1.5, True, "0.9", float("nan"), None])
 def test_intervals_are_probabilities(value):
     with pytest.raises(dg.errors.InferenceError, match="interval"):
-        checked_interval(value)
+        check_probability("interval", value)
