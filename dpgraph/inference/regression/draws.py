@@ -136,12 +136,9 @@ class RegressionDraws(Draws):
         Raises:
             InferenceError: If the probability is not between 0 and 1.
         """
-        import pandas as pd
-
-        low, high = np.quantile(self.in_units, tails(probability), axis=0)
-        mean, std = self.in_units.mean(axis=0), self.in_units.std(axis=0)
-        made = {"mean": mean, "std": std, "lower": low, "upper": high, "prior": self.prior_share}
-        return pd.DataFrame(made, index=pd.Index(self.names))
+        frame = self.to_frame(probability).set_index("coefficient").rename_axis(None)
+        frame.columns = ["mean", "std", "lower", "upper"]
+        return frame.assign(prior=self.prior_share)
 
     def noise_deviation(self, probability: float = 0.9) -> tuple[float, float, float]:
         """The deviation of the target about its prediction, in its units: mean, and the ends of a credible interval."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpgraph.inference.arguments import check_above_zero
+from dpgraph.privacy.checks import is_number
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.tables import Reals
@@ -63,13 +64,14 @@ class RegressionPrior:
             value = getattr(self, name)
             if value is not None or name != "half_cauchy":
                 check_above_zero(f"{name} of the prior", value, infinite=name == "degrees")
-        if self.typical is not None and not _finite(self.typical):
+        if self.typical is not None and not (is_number(self.typical) and math.isfinite(self.typical)):
             raise InferenceError(f"typical of the prior must be finite; got {self.typical!r}")
         three = self.features
-        if not isinstance(three, tuple) or len(three) != 3 or not all(_finite(one) and one >= 0 for one in three):
-            raise InferenceError(f"features of the prior must be three numbers, at least 0; got {three!r}")
-        if not min(three[1:]) > 0:
-            raise InferenceError(f"the last two numbers of features of the prior must be above 0; got {three!r}")
+        numbers = isinstance(three, tuple) and all(is_number(one) and math.isfinite(one) for one in three)
+        if not numbers or len(three) != 3 or not three[0] >= 0 or not min(three[1:]) > 0:
+            raise InferenceError(
+                f"features of the prior must be three numbers, the first at least 0, the others above 0; got {three!r}"
+            )
 
     def centre(self, design: LinearDesign) -> Reals:
         """The mean of the weights, shape (columns - 1,).
@@ -113,7 +115,3 @@ class RegressionPrior:
     def typical_variance(self) -> float:
         """A variance the prior finds likely."""
         return self.rate / (self.shape + 1) if self.half_cauchy is None else self.half_cauchy**2
-
-
-def _finite(value: object) -> bool:
-    return not isinstance(value, bool) and isinstance(value, int | float) and math.isfinite(value)
