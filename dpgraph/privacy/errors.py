@@ -79,20 +79,4 @@ class SplitWarning(UserWarning):
     """Fits on different rows share a budget: their charges cover the loss only if rows did not choose the rows."""
 
 
-__all__ = [
-    "ApproximationWarning",
-    "BudgetExceededError",
-    "ConvergenceWarning",
-    "DPGraphError",
-    "DomainError",
-    "DomainWarning",
-    "FileError",
-    "InferenceError",
-    "LedgerError",
-    "NetworkError",
-    "PriorWarning",
-    "PrivacyLeakWarning",
-    "ReleaseError",
-    "SplitWarning",
-    "UnprovedGuaranteeWarning",
-]
+__all__ = [name for name in dir() if name.endswith(("Error", "Warning"))]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -109,26 +109,21 @@ class _Law:
         return 0.0 if half > 350 else 1 / (2 * math.sinh(half) ** 2)
 
     def add_to(self, values: Any, noise: Any) -> Any:
-        """Noise sources draw this law themselves."""
         return noise.add(values, self)
 
     @property
     def independent(self) -> Any:
-        """The law of independent cells with the same likelihood: itself."""
         return self
 
     @property
     def penalties(self) -> tuple[float, float]:
-        """How much ln P(z) falls with |z| and with z^2."""
         return 1 / self.scale, 0.0
 
     def log_density(self, z: Reals) -> Reals:
-        """The term of each cell in ln P(z), up to a constant that no z changes."""
         linear, square = self.penalties
         return -linear * abs(z) - square * z**2
 
     def contrast_variance(self, cells: int) -> float:
-        """Variance along a direction of unit length whose coordinates sum to zero."""
         return self.variance(cells)
 
 

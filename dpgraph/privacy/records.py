@@ -5,15 +5,9 @@ is private nor spends: they were paid for one by one. Their joint cost is their 
 so releases of different rows are priced as if one person were in all of them; where none is in two, ``Budget.parallel``
 prices them lower.
 
-An event's claim is held to the cost of its noise: sums of fractions are compared with claims exactly, and each law
-gives its own cost (``measurements.NoiseLaw``). For a person who moves measurement m by d_m:
-
-* discrete Laplace of scale b: the log ratio is at most ||d_m||_1 / b, which adds up over measurements; where the
-  measurements move together by less (``Joint``), it is at most distance / (weight b) for the least weight b. It is
-  ||d_m||_2^2 / (2 b^2)-zCDP, as a coordinate moved by d is (d / b)-DP (Bun and Steinke 2016, Proposition 1.4).
-* Laplace noise that sums to zero: the same log ratio, and half its square in zCDP.
-* discrete Gaussian: ||d_m||_2^2 / (2 scale^2)-zCDP (Canonne, Kamath and Steinke 2020, Theorem 4).
-* a selection of epsilon: epsilon, and epsilon^2 / 8-zCDP for the exponential mechanism, else epsilon^2 / 2.
+An event's claim is held to the cost of its noise (proofs.md P67): sums of fractions are compared with claims exactly.
+Each law gives its own cost (``measurements.NoiseLaw``), and a selection of epsilon costs epsilon, and epsilon^2 / 8 in
+rho for the exponential mechanism, else epsilon^2 / 2.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dpgraph.privacy.checks import Integers, Reals
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, NoiseLaw, SumZeroLaplace
-from dpgraph.privacy.selection import bounded_scores, draw_compositions, draw_path
+from dpgraph.privacy.noise import bounded_scores, draw_compositions, draw_path
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,11 @@ class SeededNoise:
         return int((logits + self._generator.exponential(size=len(logits))).argmax())
 
     def choose_composition(self, scores: npt.NDArray[Any], scale: float, size: int) -> Integers:
-        """``selection.draw_compositions`` over the generator's bits."""
+        """``noise.draw_compositions`` over the generator's bits."""
         return draw_compositions(scores, scale, size, self.bits)
 
     def choose_path(self, scores: npt.NDArray[Any], scale: float, start: Reals, transition: Reals) -> Integers:
-        """``selection.draw_path`` over the generator's bits."""
+        """``noise.draw_path`` over the generator's bits."""
         return draw_path(scores, scale, start, transition, self.bits)
 
     def bits(self, count: int) -> int:

@@ -104,15 +104,19 @@ def test_geometrics_have_their_law(scale):
     test.check(_geometrics(test.draws, scale))
 
 
-@pytest.mark.parametrize("few", [256, 0], ids=["one at a time", "all at once"])
-def test_compositions_are_uniform(few, monkeypatch):
+def test_compositions_are_uniform():
     """And would be seen not to be if those with an empty part were a fifth too rare; each is there: 15 (14/15)^n."""
-    monkeypatch.setattr(noise_module, "FEW_PARTS", few)
     everyone = [z for z in itertools.product(range(5), repeat=3) if sum(z) == 4]
     test = law_test(np.zeros(15), [np.log([0.8 if 0 in z else 1.0 for z in everyone])])
     draws = [everyone.index(tuple(_composition(4, 3).tolist())) for _ in range(test.draws)]
     assert set(draws) == set(range(15))
     test.check(draws)
+
+
+def test_a_composition_of_more_than_64_bits_is_refused():
+    assert sum(_composition((1 << 63) - 2, 2).tolist()) == (1 << 63) - 2
+    with pytest.raises(ReleaseError, match="leaves 64 bits"):
+        _composition((1 << 63) - 1, 2)
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 5, 6])
@@ -145,6 +149,7 @@ def test_uniform_numbers_use_every_bit():
     assert np.bitwise_or.reduce(drawn) == (1 << 62) - 1
     assert np.bitwise_and.reduce(drawn) == 0
     assert _uniforms(4096, (1 << 61) + 1).max() <= 1 << 61
+    assert _uniforms(4096, 1 << 63).min() >= 0
 
 
 def test_folding_a_discrete_laplace_law_gives_the_geometric_law():

@@ -217,7 +217,7 @@ def test_noise_is_drawn_through_its_one_home():
         "privacy/seeded_noise.py": makes,
         "privacy/exact_loss.py": makes,
         "mechanisms/additive/fourier.py": makes,
-        "privacy/noise.py": {"secrets.randbits", "secrets.randbelow", "secrets.token_bytes"},
+        "privacy/noise.py": {"secrets.randbits", "secrets.token_bytes"},
         "privacy/accounts.py": {"secrets.token_hex"},
         "privacy/ledger/account.py": {"secrets.token_hex"},
         "files/atomic_write.py": {"secrets.token_hex"},

@@ -14,20 +14,22 @@ import numpy as np
 import pytest
 
 from dpgraph.privacy.errors import ReleaseError
-from dpgraph.privacy.noise import SecureNoise, _selector, selection_scale
-from dpgraph.privacy.seeded_noise import SeededNoise
-from dpgraph.privacy.selection import (
+from dpgraph.privacy.noise import (
     DEEPEST,
+    SecureNoise,
     _cumulative_bounds,
     _exact_part,
     _float_choice,
     _float_error,
     _path_bounds,
+    _selector,
     _suffixes,
     bounded_scores,
     draw_compositions,
     draw_path,
+    selection_scale,
 )
+from dpgraph.privacy.seeded_noise import SeededNoise
 from tests.conclusions import law_test
 from tests.selection import compositions, permute_and_flip, softmax
 

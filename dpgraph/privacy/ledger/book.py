@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
@@ -153,7 +153,11 @@ def _charge_problems(row: LedgerRow, totals: _Totals) -> list[str]:
         found += [] if row.allowed == text_of(now) else ["has totals of the allowance that are not those of its events"]
         found += [] if own.fits(now) else ["spends more than the allowance"]
     if row.kind == "split":
-        _add_groups(row, laid_down(row.terms, Split), unit, totals)
+        split = laid_down(row.terms, Split)
+        for account in (f"{row.number}.{at}" for at in range(len(split.groups))):
+            inside = Filter(split.accounting, split.share)
+            totals.accounts[account] = inside, unit.within_groups(), inside.start
+            totals.splits[account] = totals.splits.get(row.account, row.number)
     elif row.terms:
         choice, among = laid_down(row.terms, Choice), totals.splits.get(row.account)
         if choice.among != among:
@@ -161,15 +165,6 @@ def _charge_problems(row: LedgerRow, totals: _Totals) -> list[str]:
         elif among is not None and totals.choices.setdefault(among, choice.choice) != choice.choice:
             found.append("is of another choice of rows than a group beside it")
     return found
-
-
-def _add_groups(row: LedgerRow, split: Split, unit: PrivacyUnit, totals: _Totals) -> None:
-    """The accounts of the groups that a row paid for."""
-    rule = Filter(split.accounting, split.share)
-    for at in range(len(split.groups)):
-        account = f"{row.number}.{at}"
-        totals.accounts[account] = rule, unit.within_groups(), rule.start
-        totals.splits[account] = totals.splits.get(row.account, row.number)
 
 
 def _allow_problems(row: LedgerRow, totals: _Totals) -> list[str]:
@@ -190,11 +185,12 @@ def release_problems(release: Any, row_with: Callable[[str], LedgerRow | None]) 
     try:
         rows = rows_behind(release, row_with)
         record = release.provenance
-        paid = [event for row in rows if (event := row.decoded) is not None]
-        same = _pays(paid, record.event.events)
+        parts, ends = record.event.events, {0}
+        for event in (row.decoded for row in rows):  # its own parts in order, or parts that it prepaid
+            ends = {end for start in ends for end in _ends(event, parts, start)} if event is not None else ends
     except ReleaseError as error:
         return [str(error)]
-    found = [] if same else ["the release's event is not that of the rows it names"]
+    found = [] if len(parts) in ends else ["the release's event is not that of the rows it names"]
     unit = text_of(record.unit)
     found += [f"row {row.number} protects another unit than the release" for row in rows if row.unit != unit]
     if not hasattr(release, "scope"):
@@ -206,14 +202,6 @@ def release_problems(release: Any, row_with: Callable[[str], LedgerRow | None]) 
         for row in told
         if laid_down(row.terms, Choice).choice != choice
     ]
-
-
-def _pays(paid: Sequence[Event], parts: tuple[Event, ...]) -> bool:
-    """Whether the parts of a record are the parts of the charges, in order, or parts that a charge prepaid."""
-    ends = {0}
-    for event in paid:
-        ends = {end for start in ends for end in _ends(event, parts, start)}
-    return len(parts) in ends
 
 
 def _ends(event: Event, parts: tuple[Event, ...], start: int) -> Iterator[int]:

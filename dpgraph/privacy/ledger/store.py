@@ -336,17 +336,6 @@ def newest_row(rows: Rows, dataset: str) -> LedgerRow | None:
     return row
 
 
-def chain_problems(rows: Iterator[LedgerRow], before: LedgerRow | None, head: LedgerRow) -> str | None:
-    """Why rows after one of them, None for all, do not lead to the head; None if they do."""
-    for row in rows:
-        if (why := link_problem(row, before)) is not None:
-            return why
-        before = row
-    if before is None or before.digest != head.digest:
-        return f"the rows end at {'none' if before is None else before.number}, and the head is row {head.number}"
-    return None
-
-
 def opened_chain(store: Store, rows: Rows, dataset: str) -> Chain | None:
     """The rows of a data set, held to their digests; None where there is none."""
     head = newest_row(rows, dataset)
@@ -357,7 +346,13 @@ def opened_chain(store: Store, rows: Rows, dataset: str) -> Chain | None:
     before = rows.row(dataset, start - 1) if start else None
     if first is None or link_problem(first, None) is not None or (start and before is None):
         raise LedgerError(f"the first rows of the ledger of {dataset!r} were edited or removed")
-    if (why := chain_problems(rows.rows(dataset, start), before, head)) is not None:
+    for row in rows.rows(dataset, start):
+        if (why := link_problem(row, before)) is not None:
+            raise LedgerError(f"the ledger of {dataset!r} at {store.shown}: {why}")
+        before = row
+    if before is None or before.digest != head.digest:
+        ends = "none" if before is None else before.number
+        why = f"the rows end at {ends}, and the head is row {head.number}"
         raise LedgerError(f"the ledger of {dataset!r} at {store.shown}: {why}")
     return Chain(store, dataset, first, Head(head.number, head.digest))
 

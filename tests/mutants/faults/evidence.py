@@ -248,14 +248,14 @@ MUTANTS = (
     ),
     Mutant(
         "the float error of compositions bounded by 2^-66 for 2^-46",
-        "privacy/selection.py",
+        "privacy/noise.py",
         "return parts * 2.0**-46 * (largest + values + 10)",
         "return parts * 2.0**-66 * (largest + values + 10)",
         (f"{SELECTION}::test_floats_decide_nothing_wrong_near_an_edge",),
     ),
     Mutant(
         "the float error of paths bounded by 2^-69 for 2^-49",
-        "privacy/selection.py",
+        "privacy/noise.py",
         "(steps + 2) * (states + 800) * 2.0**-49",
         "(steps + 2) * (states + 800) * 2.0**-69",
         (f"{SELECTION}::test_floats_decide_no_state_wrongly_near_an_edge",),

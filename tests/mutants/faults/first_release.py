@@ -133,7 +133,7 @@ MUTANTS = (
     ),
     Mutant(
         "a path drawn without its past",
-        "privacy/selection.py",
+        "privacy/noise.py",
         "(start if t == 0 else filtered[t - 1] @ transition) * here",
         "(start if t == 0 else 1.0) * here",
         (f"{SELECTION}::test_paths_have_their_law_and_not_that_of_a_wrong_scale",),
@@ -790,7 +790,7 @@ MUTANTS = (
     ),
     Mutant(
         "floats decide near a boundary",
-        "privacy/selection.py",
+        "privacy/noise.py",
         "return value if after_low and before_high and error < np.inf else None",
         "return value",
         (f"{SELECTION}::test_a_uniform_on_a_boundary_is_decided_by_more_bits",),

@@ -49,8 +49,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a ledger opened without its chain",
         "privacy/ledger/store.py",
-        "    if (why := chain_problems(rows.rows(dataset, start), before, head)) is not None:\n",
-        "    if (why := None) is not None:\n",
+        "    for row in rows.rows(dataset, start):\n        if (why := link_problem(row, before)) is not None:\n",
+        "    for row in rows.rows(dataset, start):\n        if (why := None) is not None:\n",
         (f"{TAMPERING}::test_an_edited_row_is_noticed_by_open_and_by_verify",),
     ),
     Mutant(
