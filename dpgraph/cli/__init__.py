@@ -41,7 +41,7 @@ class _Refusing(click.Group):
             raise click.ClickException(f"{error} [{type(error).__name__}]") from None
 
 
-@click.group(cls=_Refusing, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Refusing, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(package_name="dpgraph")
 @click.option(
     "--config",

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from dpgraph.cli.budgets import unit_of
-from dpgraph.cli.options import DELTA, EPSILON, HTML, JSON, NEIGHBOURS, ROWS_PER_PERSON, whole, writable
+from dpgraph.cli.options import DELTA, EPSILON, HTML, JSON, NEIGHBOURS, ROWS_PER_PERSON, number, whole, writable
 from dpgraph.cli.output import show, write_page
 
 #: The exit code of an audit that found a fault.
@@ -36,13 +36,7 @@ FAULT_FOUND = 4
     help="A function of your own, NAME(rows, budget) or NAME(release), to be replayed. The file is run.",
 )
 @whole("--worlds", 0, 100, "For calibration; 0: none.")
-@click.option(
-    "--seconds",
-    type=click.FloatRange(0, min_open=True),
-    default=45,
-    show_default=True,
-    help="About how long; large networks try less and say so.",
-)
+@number("--seconds", default=45, help="About how long; large networks try less and say so.")
 @JSON
 @HTML
 @click.pass_context

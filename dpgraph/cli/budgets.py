@@ -116,8 +116,7 @@ class Payer:
             relation = self.neighbours or ("add-remove" if several else "replace")
             return Budget(self.epsilon, delta, unit=unit_of(relation, rows))
         assert self.dataset is not None
-        budget = Budget.open(self.ledger, dataset=self.dataset, who=self.who or "", purpose=self.purpose or "")
-        click.get_current_context().call_on_close(budget.ledger.close)
+        budget = opened(self.ledger, self.dataset, who=self.who or "", purpose=self.purpose or "")
         unit = budget.unit
         rows = unit.rows_per_person if self.rows_per_person is None else self.rows_per_person
         asked = unit_of(self.neighbours or unit.neighbours, rows)
@@ -127,6 +126,15 @@ class Payer:
                 "--rows-per-person out to use it as it is"
             )
         return budget
+
+
+def opened(place: str, dataset: str, **settings: Any) -> Budget:
+    """The budget of a data set in a ledger, which is closed when the command ends."""
+    from dpgraph.privacy.accounting import Budget
+
+    budget = Budget.open(place, dataset=dataset, **settings)
+    click.get_current_context().call_on_close(budget.ledger.close)
+    return budget
 
 
 def unit_of(neighbours: Any, rows_per_person: int) -> PrivacyUnit:

@@ -85,7 +85,7 @@ def fit() -> None:
 @click.argument("rows")
 @click.option("--domain", required=True, help="A TOML file that declares the features and the target.")
 @click.option("--target", required=True, help="The variable to predict.")
-@click.option("--prior", type=float, default=1.0, show_default=True, help="Dirichlet concentration of every cell.")
+@click.option("--prior", type=float, default=1.0, help="Dirichlet concentration of every cell.")
 @INFERENCE
 @spends
 @SUPPOSED
@@ -279,7 +279,7 @@ def fit_regression(
 @click.argument("rows")
 @click.option("--domain", required=True, help="The variables and their levels, declared.")
 @DELTA
-@click.option("--method", default="auto", show_default=True, help="How; auto says which it chose and why.")
+@click.option("--method", default="auto", help="How; auto says which it chose and why.")
 @whole("--max-parents", 0, help="The most parents of a variable.")
 @whole("--max-cells", 1, help="The most cells of a family's table.")
 @click.option("--required", metavar="A->B", multiple=True, help="An edge that must be there; may be repeated.")

@@ -5,14 +5,13 @@ A ledger is opened when its command runs and closed before it ends.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpgraph.cli.budgets import unit_of
+from dpgraph.cli.budgets import opened, unit_of
 from dpgraph.cli.options import DELTA, EPSILON, JSON, NEIGHBOURS, ROWS_PER_PERSON
 from dpgraph.cli.output import say, show_json
 from dpgraph.cli.output import show as show_text
@@ -42,14 +41,14 @@ def ledger() -> None:
 @DELTA
 @NEIGHBOURS
 @ROWS_PER_PERSON
-@click.option("--accounting", default="basic", show_default=True, help="How charges add.")
+@click.option("--accounting", default="basic", help="How charges add.")
 @click.option("--source", metavar="TEXT", help="What the rows are, by a name; one source has one budget.")
-@click.option("--who", metavar="NAME", default="", help="Who makes it.")
+@click.option("--who", metavar="NAME", default="", show_default=False, help="Who makes it.")
 def create(place: str, dataset: str, neighbours: str, rows_per_person: int, **settings: Any) -> None:
     """Make the budget of a data set; one that is there already is left as it is, if it is the same."""
-    with _opened(place, dataset, unit=unit_of(neighbours, rows_per_person), **settings) as budget:
-        say(f"{budget}")
-        click.echo(budget.head)
+    budget = opened(place, dataset, unit=unit_of(neighbours, rows_per_person), **settings)
+    say(f"{budget}")
+    click.echo(budget.head)
 
 
 @ledger.command()
@@ -59,12 +58,12 @@ def create(place: str, dataset: str, neighbours: str, rows_per_person: int, **se
 @EPSILON
 @DELTA
 @click.option("--expires", metavar="DATE", help="The last day, in UTC.")
-@click.option("--by", metavar="NAME", default="", help="Who lays it down.")
+@click.option("--by", metavar="NAME", default="", show_default=False, help="Who lays it down.")
 def allow(place: str, dataset: str, who: str, **settings: Any) -> None:
     """Lay down what one of those who share a budget may spend of it; a later one replaces it."""
-    with _opened(place, dataset) as budget:
-        budget.ledger.allow(who, **settings)
-        click.echo(budget.head)
+    budget = opened(place, dataset)
+    budget.ledger.allow(who, **settings)
+    click.echo(budget.head)
 
 
 @ledger.command()
@@ -73,10 +72,7 @@ def allow(place: str, dataset: str, who: str, **settings: Any) -> None:
 @JSON
 def show(place: str, dataset: str | None, as_json: bool) -> None:
     """Show the budgets: what is spent and left, and the allowances."""
-    shown = []
-    for name in _names(place, dataset):
-        with _opened(place, name) as budget:
-            shown.append(_summary(budget))
+    shown = [_summary(opened(place, name)) for name in _names(place, dataset)]
     if as_json:
         show_json(shown, indent=1)
         return
@@ -163,17 +159,6 @@ def export(place: str, dataset: str | None, out: Path | None) -> None:
         say(f"wrote {out}")
 
 
-@contextmanager
-def _opened(place: str, dataset: str, **settings: Any) -> Iterator[Budget]:
-    from dpgraph.privacy.accounting import Budget
-
-    budget = Budget.open(place, dataset=dataset, **settings)
-    try:
-        yield budget
-    finally:
-        budget.ledger.close()
-
-
 def _names(place: str, dataset: str | None) -> list[str]:
     from dpgraph.privacy.ledger.account import datasets
 
@@ -191,8 +176,7 @@ def _only(place: str, dataset: str | None) -> str:
 
 
 def _rows(place: str, dataset: str | None) -> tuple[LedgerRow, ...]:
-    with _opened(place, _only(place, dataset)) as budget:
-        return budget.ledger.rows()
+    return opened(place, _only(place, dataset)).ledger.rows()
 
 
 def _summary(budget: Budget) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpgraph.cli.budgets import Payer, charging, only_priced, spends
+from dpgraph.cli.budgets import Payer, charging, only_priced, opened, spends
 from dpgraph.cli.options import INTERVAL, JSON, OUT, OUT_PATH, whole, writable
 from dpgraph.cli.output import delivering, plain, records, save_charged, say, show, show_json, telling, write_page
 from dpgraph.privacy.display import escaped
@@ -197,23 +197,11 @@ def report(source: str, html: Path | None, dataset: str | None, beside: bool) ->
     page = None if html is None else writable(html, ".html")
     if beside and dataset is not None:
         raise click.UsageError("--release is of a model's file, --dataset of a ledger")
-    if dataset is None:
-        _deliver(_value_of(source, beside), source, page)
-    else:
-        from dpgraph.privacy.accounting import Budget
-
-        budget = Budget.open(source, dataset=dataset)
-        try:
-            _deliver(budget, source, page)
-        finally:
-            budget.ledger.close()
+    value = _value_of(source, beside) if dataset is None else opened(source, dataset)
     if page is not None:
+        write_page(value, page)
         say(f"wrote {html}")
-
-
-def _deliver(value: Any, source: str, page: Path | None) -> None:
-    if page is not None:
-        return write_page(value, page)
+        return
     show(f"{escaped(source)}: {value!r}")
     made = getattr(value, "provenance", None)
     if made is not None:
@@ -222,7 +210,6 @@ def _deliver(value: Any, source: str, page: Path | None) -> None:
 
     if isinstance(value, HiddenMarkovModel):
         _show_states(value)
-    return None
 
 
 def _value_of(source: str, beside: bool) -> Any:

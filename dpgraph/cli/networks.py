@@ -20,6 +20,7 @@ from dpgraph.cli.options import (
     OUT_UNLESS_DRY,
     ROWS_PER_PERSON,
     choice,
+    number,
     whole,
     writable,
 )
@@ -46,17 +47,9 @@ if TYPE_CHECKING:
     metavar="TEXT",
     help='How wide an answer\'s interval will be with --n rows: "work=Private | sex=F, age=17-25".',
 )
-@click.option(
-    "--half-width",
-    type=click.FloatRange(0, min_open=True),
-    help="For --question: which epsilon gives plus or minus that.",
-)
+@number("--half-width", help="For --question: which epsilon gives plus or minus that.")
 @click.option("--target", help="Price a naive Bayes classifier of this variable of NETWORK; its arcs are not read.")
-@click.option(
-    "--error",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    help="Which epsilon, and how many rows, keep every table within this total variation error.",
-)
+@number("--error", 1, help="Which epsilon, and how many rows, keep every table within this total variation error.")
 @NEIGHBOURS
 @ROWS_PER_PERSON
 @JSON

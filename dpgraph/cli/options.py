@@ -11,15 +11,19 @@ import click
 
 
 def choice(name: str, known: Sequence[str], default: str | None = None, help: str | None = None) -> Callable[..., Any]:
-    """An option with several known values; a default is shown."""
-    kept: dict[str, Any] = {} if default is None else {"default": default, "show_default": True}
-    return click.option(name, type=click.Choice(known), help=help, **kept)
+    """An option with several known values."""
+    return click.option(name, type=click.Choice(known), default=default, help=help)
 
 
 def whole(name: str, least: int, default: int | None = None, help: str | None = None, **how: Any) -> Callable[..., Any]:
-    """An option that is a whole number of at least so much; a default is shown."""
-    kept: dict[str, Any] = {} if default is None else {"default": default, "show_default": True}
-    return click.option(name, type=click.IntRange(min=least), help=help, **kept, **how)
+    """An option that is a whole number of at least so much."""
+    return click.option(name, type=click.IntRange(min=least), default=default, help=help, **how)
+
+
+def number(name: str, below: float | None = None, default: int | None = None, help: str = "") -> Callable[..., Any]:
+    """An option that is a number above 0, and below another."""
+    kind = click.FloatRange(0, below, min_open=True, max_open=below is not None)
+    return click.option(name, type=kind, default=default, help=help)
 
 
 #: A place to write to; ``-`` is stdout.
@@ -27,25 +31,17 @@ OUT_PATH = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 RELATIONS = ("replace", "add-remove")
 
 EPSILON = click.option("--epsilon", required=True, metavar="E", help="The privacy budget; read as an exact decimal.")
-DELTA = click.option("--delta", default="0", show_default=True, metavar="D", help="0 for pure differential privacy.")
+DELTA = click.option("--delta", default="0", metavar="D", help="0 for pure differential privacy.")
 NEIGHBOURS = choice(
     "--neighbours",
     RELATIONS,
     "replace",
     "What one person may change: replace makes the number of rows public, add-remove keeps it private.",
 )
-ROWS_PER_PERSON = click.option(
-    "--rows-per-person", type=int, default=1, show_default=True, help="How many rows one person may hold."
-)
+ROWS_PER_PERSON = click.option("--rows-per-person", type=int, default=1, help="How many rows one person may hold.")
 INFERENCE = choice("--inference", ["noise-aware", "plug-in"], "noise-aware")
 SEED = whole("--seed", 0, help="Of the draws; it is not the noise's.")
-INTERVAL = click.option(
-    "--interval",
-    type=click.FloatRange(0, 100, min_open=True, max_open=True),
-    default=90,
-    show_default=True,
-    help="The probability of the intervals, in percent.",
-)
+INTERVAL = number("--interval", 100, 90, "The probability of the intervals, in percent.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
 #: Where a page is written; of commands that have one beside their other results.
 HTML = click.option("--html", type=OUT_PATH, help="Write a page too: one file, for people without Python.")

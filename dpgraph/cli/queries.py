@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,23 +108,23 @@ def _cause(model: str, question: dict[str, Any], n: int) -> QuestionCost:
     )
 
 
+#: The numbers of an answer, by their names in JSON.
+NUMBERS = {"probability": "predictive", "mean": "mean", "sd": "sd", "low": "low", "high": "high"}
+
+
 def _plain(question: dict[str, Any], answer: Answer) -> dict[str, Any]:
-    numbers = ("predictive", "mean", "sd", "low", "high")
-    names = ["probability", *numbers[1:]]
-    entries = []
-    for entry, label in enumerate(answer.labels):
-        level = label[0] if len(label) == 1 else dict(zip(answer.columns, label, strict=True))
-        found = [float(getattr(answer, number)[entry]) for number in numbers]
-        entries.append(
-            {"level": level, **{name: None if math.isnan(x) else x for name, x in zip(names, found, strict=True)}}
-        )
+    entries = [
+        {"level": label[0] if len(label) == 1 else dict(zip(answer.columns, label, strict=True))}
+        | {name: float(getattr(answer, attribute)[entry]) for name, attribute in NUMBERS.items()}
+        for entry, label in enumerate(answer.labels)
+    ]
     return {
         **{key: question[key] for key in ("target", "given") if key in question},
         "do": question.get("do") or {},
         "interval": answer.interval,
         "draws": len(answer.draws),
         "note": answer.note,
-        "answer": entries,
+        "answer": records(entries),
     }
 
 

@@ -21,12 +21,11 @@ AT_ONCE = 2**18
 #: The longest words of a file in a message, and the longest message about a file, in characters.
 MAX_EXCERPT = 40
 MAX_MESSAGE = 600
-#: How an SQLite database begins.
-SQLITE = b"SQLite format 3\x00"
-#: How files of rows begin, and what reads them.
-ROWS = {
-    b"ARROW1": "dg.count takes its table, pyarrow.ipc.open_file(path).read_all()",
-    b"PAR1": "dg.count, fit and evaluate read Parquet by its path",
+#: How other files begin, and what reads them.
+OTHERS = {
+    b"SQLite format 3\x00": "is an SQLite database; of a ledger in it say --dataset, or dg.Budget.open",
+    b"ARROW1": "holds rows, no public value: dg.count takes its table, pyarrow.ipc.open_file(path).read_all()",
+    b"PAR1": "holds rows, no public value: dg.count, fit and evaluate read Parquet by its path",
 }
 
 
@@ -39,11 +38,9 @@ def read_text(path: Path, most: int = MAX_DOCUMENT_BYTES) -> str:
                 data += part
         if len(data) > most:
             raise FileError(f"{path} is larger than {most:,} bytes, the most that is read of such a file")
-        if data.startswith(SQLITE):
-            raise FileError(f"{path} is an SQLite database; of a ledger in it say --dataset, or dg.Budget.open")
-        for start, words in ROWS.items():
+        for start, words in OTHERS.items():
             if data.startswith(start):
-                raise FileError(f"{path} holds rows, no public value: {words}")
+                raise FileError(f"{path} {words}")
         return data.decode("utf-8-sig")
     except FileError:
         raise

@@ -129,14 +129,9 @@ def parse_json(text: str) -> Any:
 
     long = len(text) > AT_ONCE
     parse_float = _finite if long or _MAY_OVERFLOW.search(text) else None
-    parse_int = _whole if long else None
+    parse_int = (lambda digits: int(digits)) if long else None  # between calls of ours an interruption is heard
     hooks: dict[str, Any] = {"parse_constant": constant, "parse_float": parse_float, "parse_int": parse_int}
     return json.loads(text, object_pairs_hook=unique, **hooks)
-
-
-def _whole(text: str) -> int:
-    """A whole number of a long file; as a function of our own it lets an interruption be heard between two numbers."""
-    return int(text)
 
 
 def _finite(text: str) -> float:
