@@ -233,12 +233,7 @@ def _places_that_add_up(sums: Integers, cells: int, block: int, rng: np.random.G
 
 
 def _sliding_maximum(values: Reals, length: int) -> Reals:
-    """The largest of so many values in a row, from each on: by maxima from the edges of pieces of that length."""
-    pieces = -(-values.size // length)
-    padded = np.full(pieces * length, -np.inf)
-    padded[: values.size] = values
-    cut = padded.reshape(pieces, length)
-    onward = np.maximum.accumulate(cut, axis=1).ravel()
-    back = np.maximum.accumulate(cut[:, ::-1], axis=1)[:, ::-1].ravel()
-    many = values.size - length + 1
-    return np.maximum(back[:many], onward[length - 1 : length - 1 + many])
+    """The largest of so many values in a row, from each on."""
+    from scipy.ndimage import maximum_filter1d
+
+    return maximum_filter1d(values, length, origin=-(length // 2))[: values.size - length + 1]

@@ -168,17 +168,16 @@ def _statistics(given: Evidence, family: Family) -> Statistics:
         table for table in given.tables
         if table.weights is not None and set(table.variables) <= set(family) and (table.variables or given.n is None)
     ]  # fmt: skip
-    values, weights, directions, costs = [], [], [], []
+    none = Statistics.none(int(np.prod(shape)))
+    values, weights, directions, costs = [none.values], [none.weights], [none.directions], [none.costs]
     for table in inside:
         cells = np.ravel_multi_index([place[name] for name in table.variables], table.shape) if table.variables else 0
-        cell = np.broadcast_to(cells, (int(np.prod(shape)),))
+        cell = np.broadcast_to(cells, len(none.weights))
         assert table.weights is not None
         values.append(table.values)
         weights.append(table.weights[cell])
         directions.append(block_weights(table.shape, 1)[cell].T)
         costs.append(np.tile(table.noise.penalties, (table.values.size, 1)))
-    if not inside:
-        return Statistics.none(int(np.prod(shape)))
     return Statistics(
         np.concatenate(values), np.concatenate(weights, axis=1), np.concatenate(directions), np.concatenate(costs)
     )

@@ -58,11 +58,6 @@ class MeasuredTable:
         flat = np.asarray(counts, np.int64).reshape(-1)
         return flat if self.weights is None else flat @ self.weights
 
-    def log_likelihood(self, counts: Integers) -> float:
-        """ln of the noise law at (values - statistics), up to a constant."""
-        residual = (self.values - self.statistics(counts)).astype(np.float64)
-        return float(self.noise.log_density(residual).sum())
-
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
@@ -79,10 +74,6 @@ class Evidence:
     def holding(self, family: Family) -> list[MeasuredTable]:
         """The measured tables that hold all variables of a family."""
         return [self.tables[place] for place in self._holding.places(family)]
-
-    def log_likelihood(self, records: Mapping[str, npt.NDArray[np.integer[Any]]]) -> float:
-        """ln of the probability of the release given rows, up to a constant; a column of codes for each variable."""
-        return sum(t.log_likelihood(contingency_table(records, t.variables, t.shape)) for t in self.tables)
 
 
 def evidence(noisy: NoisyCounts | NoisyCoefficients | JointCounts) -> Evidence:
