@@ -221,7 +221,7 @@ def traced(call: Callable[[], Any], budget: Budget) -> Trace:
 
 
 #: The modules that make a secure source where none is named (``tests/test_audit_report.py`` holds the list).
-MAKERS = ("dpgraph.privacy.release", "dpgraph.estimators.private_fits")
+MAKERS = ("dpgraph.privacy.release", "dpgraph.estimators.cross_validation")
 
 
 @contextlib.contextmanager

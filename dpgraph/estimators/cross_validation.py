@@ -1,39 +1,44 @@
 """Private cross-validation: folds assigned without looking at other rows, k fits and one evaluation, exactly priced.
 
-Let every fit be epsilon_t-DP for the unit and the evaluation epsilon_e-DP. Change one person's rows:
-
-* Under add/remove all rows of a person are in one fold, which a keyed hash of the person's id alone decides, so no
-  other row moves. The person's rows are in k - 1 training sets and are evaluated in the remaining fold.
-* Under replace with one row a person, row i stays in fold i mod k whatever it becomes: the same count.
-* Under replace with several rows a person, they may lie in all folds: all k training sets change.
-
-The models of the unchanged training sets have an unchanged law, the rest compose: the whole call costs
-(k - 1) epsilon_t + epsilon_e, or k epsilon_t + epsilon_e in the last case, and deltas alike. The evaluation is of
-predictions by models that are already released; a person's rows are evaluated once, so the outcomes of all folds are
-summed first and released once.
+Under add/remove all rows of a person are in one fold, which a keyed hash of the person's id alone decides: they are in
+k - 1 training sets. Under replace with one row a person, row i stays in fold i mod k whatever it becomes: the same
+count. Under replace with several rows a person, all k training sets change. The models of unchanged training sets have
+an unchanged law, the rest compose: with fits at epsilon_t and an evaluation at epsilon_e the call costs
+(k - 1) epsilon_t + epsilon_e, or k epsilon_t + epsilon_e in the last case, and deltas alike. A person's rows are
+evaluated once, so the outcomes of all folds are summed first and released once (docs/cross-validation.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import dataclasses
+import hashlib
+import uuid
+import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from numbers import Integral
+from typing import Any, NoReturn
 
 import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
 
 from dpgraph.estimators.evaluation import SCORES, evaluation_of, outcomes
-from dpgraph.estimators.folds import Rows, first_rows, folds_by_person, folds_by_position, readable
-from dpgraph.estimators.private_fits import SharedNoise, checked_source, exact_budget, prepared, rehearse
 from dpgraph.inference.arguments import check_probability
 from dpgraph.mechanisms.reproduction import HELD_OUT_FITS
 from dpgraph.models.evaluation import CrossValidation
 from dpgraph.privacy.accounting import Budget
-from dpgraph.privacy.errors import ReleaseError
-from dpgraph.privacy.noise import Noise
+from dpgraph.privacy.accounts import Made
+from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError
+from dpgraph.privacy.noise import Noise, SecureNoise
 from dpgraph.privacy.records import CROSS_VALIDATION, Event, Number, PrivacyCost, PrivacyUnit, combined_event, exact
 from dpgraph.privacy.scope import RowsRecord
 from dpgraph.statistics.moments import Moments
+from dpgraph.statistics.rows.batches import refuse_clusters
+from dpgraph.statistics.rows.cells import cells_of, person_name
+from dpgraph.statistics.rows.features import UNREADABLE, refuse_list, table_frame
+from dpgraph.structure.conversion import PublicWords, is_query, is_table
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.outcomes import Classification, ClassifierScore, Regression
 from dpgraph.waiting import counted, waiting
@@ -82,26 +87,25 @@ def cross_validate(
     scores is free.
 
     Args:
-        estimator: A private estimator with parameters ``budget`` and ``epsilon``, which are set for each fit, such as
-            ``PrivateNaiveBayes``. A mechanism value is taken at the fit's epsilon and delta.
+        estimator: A private estimator with parameters ``budget`` and ``epsilon``, which are set for each fit. A
+            mechanism value is taken at the fit's epsilon and delta.
         X: A pandas, polars or Arrow table, or a two-dimensional array.
         y: The target, one value a row; None for ``PrivateHMM``.
         epsilon: What the whole call costs, exact.
         budget: What is charged; its unit is the one that is protected.
         folds: The number k of folds.
         delta: What the fits cost together, for estimators whose mechanism has a delta; the evaluation has none.
-        person: Under add/remove, where it is required: whose row each is, a column of X or one id a row (any unique
-            id where each row is somebody's only one). Ids are compared as text. It is no feature. Rows beyond the
-            first ``rows_per_person`` of each person are left out, and where the estimator's declaration is strict, so
-            are rows that name nobody. Under replace rows have public places, and it is refused.
+        person: Under add/remove, where it is required: whose row each is, a column of X or one id a row, compared as
+            text. It is no feature. Rows beyond the first ``rows_per_person`` of each person are left out, and of a
+            strict declaration rows that name nobody. Under replace rows have public places, and it is refused.
         evaluation_share: Which share of epsilon the evaluation gets; by default as much as one fit.
         training_epsilon: What each fit gets, instead; the evaluation gets the rest.
         interval: The probability of the evaluation's intervals; they are for the mean over the k released models.
-        scores: As for ``evaluate``, and so are the next three.
+        scores: As for ``evaluate``, and so are the next five.
         bounds: Of the target, for a regressor that is not dpgraph's.
         largest_loss: Where a log-loss is clipped.
         largest_error: Where an error is clipped.
-        noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, makes it reproducible and not private.
+        noise: Leave it out.
         progress: A bar on a terminal, of the folds.
 
     Raises:
@@ -232,3 +236,239 @@ def _check_person(person: Any, own: Any, unit: PrivacyUnit) -> None:
         )
     if own is not None and not (isinstance(person, str) and person == own):
         raise DomainError(f"the estimator's person is {own!r}; give cross_validate the same column")
+
+
+def exact_budget(price: PrivacyCost, unit: PrivacyUnit) -> Budget:
+    """A budget of exactly one part, so that the part cannot spend more."""
+    return Budget(price.epsilon, price.delta, unit=unit)
+
+
+def prepared(estimator: Any, price: PrivacyCost, budget: Budget, noise: Any) -> Any:
+    """A clone that spends what a fit may, from a budget of its own."""
+    settings = estimator.get_params(deep=False)
+    chosen: dict[str, Any] = {"epsilon": price.epsilon, "budget": budget}
+    mechanism = settings.get("mechanism")
+    if dataclasses.is_dataclass(mechanism) and not isinstance(mechanism, type):
+        prices = {"epsilon": price.epsilon, "delta": price.delta, "rho": None}
+        names = {field.name for field in dataclasses.fields(mechanism)}
+        chosen["mechanism"] = dataclasses.replace(mechanism, **{k: v for k, v in prices.items() if k in names})
+    if "noise" in settings:
+        chosen["noise"] = None if isinstance(noise, SecureNoise) else SharedNoise(noise)
+    made: Any = clone(estimator)
+    return made.set_params(**chosen)
+
+
+def rehearse(estimator: Any, rows: Rows, price: PrivacyCost, unit: PrivacyUnit) -> None:
+    """Runs a fit on all rows up to its charge, so that rows and settings are refused before anything is charged."""
+    door = ClosedDoor(price.epsilon, price.delta, unit=unit)
+    leaks = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", PrivacyLeakWarning)
+        try:
+            prepared(estimator, price, door, SecureNoise()).fit(*rows.take(np.arange(len(rows))))
+        except AtTheDoor:
+            pass
+        except PrivacyLeakWarning:
+            leaks = True
+    if leaks:
+        raise ReleaseError('cross_validate takes declared domains and bounds; "infer" reads them off the rows')
+    if not door.asked:
+        raise ReleaseError(f"{type(estimator).__name__} was fitted without charging its budget; it is not private")
+    if price.delta and not door.asked[0].delta:
+        raise ReleaseError(f"{door.asked[0].mechanism} spends no delta; leave delta out")
+
+
+def checked_source(noise: Any, own: Any) -> Any:
+    """The noise source of a study, else the estimator's own, else the secure one."""
+    given = own if noise is None else noise
+    source = SecureNoise() if given is None else given
+    if isinstance(source, type) or not isinstance(getattr(source, "private", None), bool):
+        raise ReleaseError(f"noise must be a source such as SeededNoise; got {type(source).__name__}")
+    return source
+
+
+class AtTheDoor(BaseException):
+    """A rehearsed fit has come to its charge; no ``except Exception`` of an estimator takes it."""
+
+
+class ClosedDoor(Budget):
+    """A budget that checks a charge as any does, and lets nothing be drawn after it."""
+
+    def __init__(self, epsilon: Number, delta: Number = 0, *, unit: PrivacyUnit | None = None) -> None:
+        super().__init__(epsilon, delta, unit=unit)
+        self.asked: list[Event] = []
+
+    def charge(self, event: Event, made: Made | None = None) -> NoReturn:
+        """Checks and keeps the event, then stops the fit."""
+        super().charge(event, made)
+        self.asked.append(event)
+        raise AtTheDoor
+
+
+class SharedNoise:
+    """A noise source that copies share: estimators copy theirs for each fit, and no two fits may have equal noise."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._source, name)
+
+    def __copy__(self) -> SharedNoise:
+        return self
+
+    def __deepcopy__(self, memo: object) -> SharedNoise:
+        return self
+
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, repr=False)
+class Rows:
+    """Rows that are taken by position: a DataFrame or an array, a target, and one id of a person a row. Sensitive."""
+
+    X: Any
+    y: Any = None
+    persons: tuple[str, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def take(self, positions: Integers) -> tuple[Any, Any]:
+        """X and y at some positions, in the same order."""
+        return _taken(self.X, positions), None if self.y is None else _taken(self.y, positions)
+
+
+def readable(X: Any, y: Any, person: Any, *, keep: bool, strict: bool = False) -> Rows:
+    """The rows of a table or an array and their persons; a refusal repeats none of them.
+
+    ``keep``: whether a column of persons stays in X, for an estimator that reads it itself. ``strict``: no row may
+    refuse the table; a row without a person is left out then.
+    """
+    refuse_clusters(X, y, person)
+    refuse_list(X, strict)
+    table = _table(X)
+    ids = person
+    if isinstance(person, str):
+        with PublicWords(UNREADABLE):
+            there = hasattr(table, "columns") and person in table.columns
+        if not there:
+            raise DomainError(f"person must name a column of X, or be one id a row; X has no column {person!r}")
+        ids = table[person]
+        table = table if keep else table.drop(columns=person)
+    names = None if person is None else person_names(ids) if strict else person_ids(ids)
+    target = y if y is None or hasattr(y, "iloc") else _column(y)
+    if any(part is not None and len(part) != len(table) for part in (target, names)):
+        raise DomainError("X, y and person must have the same number of rows")
+    if names is None:
+        return Rows(table, target)
+    named = [position for position, name in enumerate(names) if name is not None]
+    return Rows(*Rows(table, target).take(np.array(named, np.int64)), tuple(name for name in names if name is not None))
+
+
+def person_ids(ids: Any) -> tuple[str, ...]:
+    """Ids as text: 1 and "1" are the same person, so that no id changes how another is read.
+
+    (An array of whole numbers becomes one of text when one text joins it. It becomes one of floats when a float does,
+    and then it is refused.)
+    """
+    problem = "every row needs the id of its person: text, a whole number or a UUID, never null or a fraction"
+    values = _items(ids)
+    with PublicWords(problem):
+        if all(isinstance(one, str | uuid.UUID | Integral) and not isinstance(one, bool | np.bool_) for one in values):
+            return tuple(str(one) if isinstance(one, str | uuid.UUID) else str(int(one)) for one in values)
+    raise DomainError(problem)
+
+
+def person_names(ids: Any) -> tuple[str | None, ...]:
+    """Ids as text, None for what names nobody; no cell is refused.
+
+    >>> person_names([7, "7", 8.0, None, {}])
+    ('7', '7', '8', None, None)
+    """
+    return tuple(str(one) if type(one) is uuid.UUID else person_name(one) for one in _items(ids))
+
+
+def _items(ids: Any) -> list[Any] | tuple[Any, ...]:
+    """The ids of persons as a list, one a row."""
+    if is_query(ids):
+        raise DomainError("person must be a column of X or one id a row; read a query first")
+    column: Any = getattr(ids, "to_pylist", None) or getattr(ids, "to_list", None) or getattr(ids, "tolist", None)
+    with PublicWords("the ids of persons cannot be read"):
+        values = ids if column is None else column()
+    if not isinstance(values, list | tuple):
+        raise DomainError(f"person must be a column of X or one id a row; got {type(ids).__name__}")
+    return values
+
+
+def folds_by_position(rows: int, folds: int) -> Integers:
+    """Row i is in fold i mod k, whatever the rows hold.
+
+    >>> folds_by_position(5, 2).tolist()
+    [0, 1, 0, 1, 0]
+    """
+    return np.arange(rows, dtype=np.int64) % folds
+
+
+def folds_by_person(persons: Sequence[str], folds: int, key: bytes) -> Integers:
+    """Each row in the fold of its person: BLAKE2b of the id under a key, mod k.
+
+    A row's fold depends on the key and its own person's id. The privacy of what follows holds for every fixed key,
+    and so for one that is drawn independently of the rows; a fresh key keeps ids from being made for one fold.
+
+    >>> found = folds_by_person(["ann", "bob", "ann"], 3, b"key")
+    >>> found[0] == found[2]
+    np.True_
+    """
+    folded = {one: _hashed(one, key) % folds for one in set(persons)}
+    return np.array([folded[one] for one in persons], dtype=np.int64)
+
+
+def _hashed(one: str, key: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(one.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest())
+
+
+def first_rows(persons: Sequence[str], rows_per_person: int) -> Integers:
+    """The positions of the first rows of each person, so that nobody's rows decide which rows of another count.
+
+    >>> first_rows(["ann", "bob", "ann", "ann"], 2).tolist()
+    [0, 1, 2]
+    """
+    seen: dict[str, int] = {}
+    kept: list[int] = []
+    for position, one in enumerate(persons):
+        seen[one] = seen.get(one, 0) + 1
+        if seen[one] <= rows_per_person:
+            kept.append(position)
+    return np.array(kept, dtype=np.int64)
+
+
+def _table(X: Any) -> Any:
+    """X as a DataFrame or a two-dimensional array whose elements keep their own types."""
+    if is_table(X):
+        return table_frame(X)
+    problem = "X must be a table or a two-dimensional array; read a file or a query first"
+    if is_query(X):
+        raise DomainError(problem)
+    with PublicWords(problem):
+        array = X if isinstance(X, np.ndarray) else np.array(X, dtype=object)
+    if array.ndim != 2:
+        raise DomainError(problem)
+    return array
+
+
+def _column(y: Any) -> Any:
+    """A target whose elements keep their own types, so that none depends on another's."""
+    problem = "y must be a table or an array with one entry a row"
+    column = cells_of(y) if isinstance(y, list | tuple) or hasattr(y, "__array__") else np.array(None)
+    if column.ndim == 0:
+        raise DomainError(problem)
+    return column
+
+
+def _taken(values: Any, positions: Integers) -> Any:
+    return values.iloc[positions] if hasattr(values, "iloc") else values[positions]

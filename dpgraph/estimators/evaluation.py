@@ -6,16 +6,18 @@ scores exactly, in integers, releases the noisy sums once, and reads every score
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
+import numpy.typing as npt
 
-from dpgraph.estimators import held_out
 from dpgraph.estimators.fitting import cap_for
+from dpgraph.estimators.reading import NO_COLUMN, column_of, rows_with_target
 from dpgraph.inference.arguments import check_probability
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
@@ -23,6 +25,7 @@ from dpgraph.models.evaluation import Evaluation
 from dpgraph.models.hmm import HiddenMarkovModel, entry_log_probability
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.checks import Reals
 from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, Release
@@ -30,12 +33,23 @@ from dpgraph.privacy.release import release
 from dpgraph.privacy.scope import RowGroup
 from dpgraph.statistics.moments import Moments
 from dpgraph.statistics.outcomes import classifier_outcomes, entry_outcomes, regression_outcomes
-from dpgraph.statistics.rows.batches import refuse_clusters
-from dpgraph.statistics.rows.codes import encode
-from dpgraph.statistics.rows.persons import PersonCap, refuse_group
-from dpgraph.structure.domain import DomainError
+from dpgraph.statistics.rows.arrow import Held, read_once
+from dpgraph.statistics.rows.batches import Columns, refuse_clusters
+from dpgraph.statistics.rows.codes import Codes, encode, members, select
+from dpgraph.statistics.rows.design_columns import columns_of, judged_columns
+from dpgraph.statistics.rows.features import UNREADABLE, table_frame
+from dpgraph.statistics.rows.persons import PersonCap, refuse_group, rows_within
+from dpgraph.structure.conversion import PublicWords, array_of, is_query, is_table
+from dpgraph.structure.design import LinearDesign
+from dpgraph.structure.domain import Categories, Domain, DomainError, Level, NetworkError
+from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.outcomes import Classification, ClassifierScore, Entries, OutcomeDescription, Regression
 from dpgraph.waiting import waiting
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Flags = npt.NDArray[np.bool_]
 
 #: What a release pays for unless it is told otherwise.
 SCORES: tuple[ClassifierScore, ...] = get_args(ClassifierScore)
@@ -60,22 +74,19 @@ def evaluate(
 ) -> Evaluation:
     """Judges a model on held-out rows, privately: one charge, one release, every score with its interval.
 
-    Classifiers: accuracy, log-loss and Brier score (the sum over classes of the squared error of its probability, from
-    0 to 2), the confusion matrix and a reliability table. Regressions: mean squared error and its root. Hidden Markov
-    models: nats an entry, the mean log probability of an entry in its cell, entry by entry.
+    Classifiers: accuracy, log-loss, Brier score (0 to 2), the confusion matrix, a reliability table. Regressions: mean
+    squared error and its root. Hidden Markov models: nats an entry, entry by entry.
 
     Sensitivity: each score is a sum over rows of something bounded in public, so a row moves each block of sums by at
     most its bound; ``structure.outcomes`` has the blocks. Losses are clipped at their bound, and what is clipped is
     what is scored. The classes and bounds are the model's own, never read off ``y``.
 
     Args:
-        model: A fitted ``PrivateNaiveBayes``, ``PrivateLinearRegression`` or ``PrivateHMM``, one of the models behind
-            them as ``load`` gives it, or a scikit-learn classifier or regressor, fitted on public rows: one fitted on
-            private rows is as private as these. It must answer a row alike, to the last bit, whatever it was asked
-            before; it is asked about each different row by itself, about a millisecond each.
-        X: The rows: a pandas, polars or Arrow table, or an array of the features in order. The log, for a hidden
-            Markov model. Where ``y`` is left out, rows that hold the target too: a table, a path, a query or a stream,
-            which is read once.
+        model: A fitted private estimator, one of the models behind them as ``load`` gives it, or a scikit-learn
+            classifier or regressor, fitted on public rows. It must answer a row alike, whatever it was asked before; a
+            scikit-learn model is asked about each different row by itself, about a millisecond each.
+        X: The rows: a table, or an array of the features in order. The log, for a hidden Markov model. Where ``y`` is
+            left out, rows that hold the target too: a table, a path, a query or a stream, which is read once.
         y: The true class or value of each row, beside rows in memory.
         epsilon: What it costs, exact; a float means the decimal it prints as.
         budget: What is charged. That of a group, from ``Budget.parallel``, judges that group's rows alone, by a column
@@ -84,15 +95,14 @@ def evaluate(
         scores: Of a classifier: which of ``"accuracy"``, ``"confusion"``, ``"reliability"``, ``"log_loss"`` and
             ``"brier"`` to pay for, the first always among them; the fewer, the less noise in each.
         bounds: The target's public bounds, for a scikit-learn regressor.
-        largest_loss: Where the log-loss of a row, or of an entry, is clipped. By default it is ln(50 K): a probability
-            below 1 / (50 K) counts as that, K being the number of classes, or of different entries.
+        largest_loss: Where the log-loss of a row, or of an entry, is clipped; ln(50 K) by default, of K classes or
+            different entries.
         largest_error: Where the size of a regression's error is clipped; half the distance of the bounds by default.
         mechanism: ``"laplace"``, or ``"gaussian"``, which takes the delta that is left in the budget.
         noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, marks the evaluation as not private.
         progress: A bar on a terminal.
-        person: The column of X that says whose row it is, where a person may have several: no variable of the model.
-            As many rows of each as the budget's unit protects are judged, chosen by a fresh secret key and by no row of
-            anybody else. None leaves it to you that nobody has more.
+        person: The column of X that says whose row it is, no variable of the model: as many rows of each as the
+            budget's unit protects are judged, chosen as ``count`` chooses. None leaves it to you that nobody has more.
 
     Raises:
         DomainError: If the rows do not fit the model's declarations, or a setting is not valid; nothing is charged.
@@ -122,7 +132,7 @@ def evaluate(
 
 
 def _warn_of_persons(model: Any, unit: PrivacyUnit) -> None:
-    record = getattr(held_out.fitted_model(model), "provenance", None)
+    record = getattr(fitted_model(model), "provenance", None)
     rows = getattr(getattr(record, "unit", None), "rows_per_person", 1)
     if rows > unit.rows_per_person:
         warnings.warn(
@@ -152,30 +162,30 @@ def outcomes(
     """
     refuse_clusters(X, y)
     refuse_group(group, cap, "Judge all rows by one budget, or groups without person=, where nobody has several rows")
-    fitted = held_out.fitted_model(model)
+    fitted = fitted_model(model)
     sums = task_of(fitted, **settings)
     if isinstance(sums, Entries) and y is not None:
         raise DomainError("a hidden Markov model is judged by a log alone; leave y out")
-    X, y = held_out.judged_rows(fitted, X, y, cap, group)
+    X, y = judged_rows(fitted, X, y, cap, group)
     match sums:
         case Classification():
             if isinstance(fitted, NaiveBayes | NaiveBayesEnsemble):
-                truth, probabilities = held_out.class_probabilities(fitted, X, y)
+                truth, probabilities = class_probabilities(fitted, X, y)
             else:
-                truth, probabilities = held_out.foreign_probabilities(fitted, X, y)
+                truth, probabilities = foreign_probabilities(fitted, X, y)
             judged = classifier_outcomes(sums, truth, probabilities, group)
         case Regression():
-            if held_out.design_of(fitted) is not None:
+            if design_of(fitted) is not None:
                 drop = unit is not None and not unit.n_is_public
-                values, predicted, whole = held_out.target_and_prediction(fitted, X, y, drop=drop)
+                values, predicted, whole = target_and_prediction(fitted, X, y, drop=drop)
             else:
-                values, predicted = held_out.foreign_prediction(fitted, X, y)
+                values, predicted = foreign_prediction(fitted, X, y)
                 whole = np.ones(len(values), bool)
             judged = regression_outcomes(sums, values[whole], predicted[whole], group)
         case Entries():
             codes = encode(X, fitted.network.domain).columns
             judged = entry_outcomes(sums, entry_log_probability(fitted, codes), group)
-    return judged if cap is None else replace(judged, cap=cap.record(held_out.declared_by(fitted).strict))
+    return judged if cap is None else replace(judged, cap=cap.record(declared_by(fitted).strict))
 
 
 def task_of(
@@ -187,40 +197,32 @@ def task_of(
     largest_error: float | None = None,
 ) -> Classification | Regression | Entries:
     """The public description of an evaluation, before any row: classes, bounds and the bounds of losses."""
-    match held_out.fitted_model(model):
-        case NaiveBayes() | NaiveBayesEnsemble() as classifier:
-            _no_use("bounds", bounds, None, "a classifier has classes")
-            classes = held_out.domain_of(classifier).levels(classifier.target)
-            return Classification(classes, largest_loss, scores=_asked(scores))
-        case regression if (design := held_out.design_of(regression)) is not None:
-            _no_use("bounds", bounds, None, "this regression has declared its own")
-            _no_use("scores", _asked(scores), SCORES, "they are of classifiers")
-            return Regression(design.bounds.low, design.bounds.high, largest_error)
-        case HiddenMarkovModel() as markov:
-            _no_use("bounds", bounds, None, "entries have outcomes")
-            _no_use("scores", _asked(scores), SCORES, "they are of classifiers")
-            return Entries(math.prod(markov.network.domain.sizes[name] for name in markov.fields), largest_loss)
-        case other if getattr(other, "classes_", None) is not None:
-            _no_use("bounds", bounds, None, "a classifier has classes")
-            whole = callable(getattr(other, "predict_proba", None))
-            known = _asked(scores) if whole else _asked(name for name in _asked(scores) if name in SCORES[:2])
-            return Classification(held_out.foreign_classes(other), largest_loss, scores=known)
-        case other if callable(getattr(other, "predict", None)) and not isinstance(other, type):
+    fitted, asked = fitted_model(model), _asked(scores)
+    match fitted:
+        case NaiveBayes() | NaiveBayesEnsemble():
+            task = Classification(domain_of(fitted).levels(fitted.target), largest_loss, scores=asked)
+        case HiddenMarkovModel():
+            task = Entries(math.prod(fitted.network.domain.sizes[name] for name in fitted.fields), largest_loss)
+        case _ if (design := design_of(fitted)) is not None:
+            task = Regression(design.bounds.low, design.bounds.high, largest_error)
+        case _ if getattr(fitted, "classes_", None) is not None:
+            whole = callable(getattr(fitted, "predict_proba", None))
+            known = asked if whole else _asked(one for one in asked if one in SCORES[:2])
+            task = Classification(foreign_classes(fitted), largest_loss, scores=known)
+        case _ if callable(getattr(fitted, "predict", None)) and not isinstance(fitted, type):
             if bounds is None:
                 raise DomainError(
-                    f"a {type(other).__name__} without classes_ is a regressor or is not fitted; a regressor needs "
+                    f"a {type(fitted).__name__} without classes_ is a regressor or is not fitted; a regressor needs "
                     "bounds=(low, high), public bounds of the target"
                 )
-            _no_use("scores", _asked(scores), SCORES, "they are of classifiers")
-            return Regression(*_pair(bounds), largest_error)
-        case other:
-            raise ReleaseError(f"evaluate takes a fitted model with predict; got {type(other).__name__}")
-
-
-def _no_use(name: str, given: Any, usual: Any, why: str) -> None:
-    """Refuses a setting that this model has no use for, before anything is charged."""
-    if given != usual:
-        raise DomainError(f"{name}= has no meaning for this model: {why}; leave it out")
+            task, bounds = Regression(*_pair(bounds), largest_error), None
+        case _:
+            raise ReleaseError(f"evaluate takes a fitted model with predict; got {type(fitted).__name__}")
+    if bounds is not None:
+        raise DomainError("bounds= has no meaning for this model, which has its own classes or bounds; leave it out")
+    if asked != SCORES and not isinstance(task, Classification):
+        raise DomainError("scores= has no meaning for this model: they are of classifiers; leave it out")
+    return task
 
 
 def evaluation_of(
@@ -265,3 +267,198 @@ def _pair(bounds: Any) -> tuple[float, float]:
     except (TypeError, ValueError):
         raise DomainError(f"bounds must be two numbers; got {bounds!r:.60}") from None
     return low, high
+
+
+def class_probabilities(model: NaiveBayes | NaiveBayesEnsemble, X: Any, y: Any) -> tuple[npt.NDArray[Any], Reals]:
+    """The code of each row's class, and P(class), by the model's declared domain."""
+    domain = domain_of(model).restrict((*model.features, model.target))
+    codes = encode(rows_with_target(X, y, model.features, model.target, strict=domain.strict), domain).columns
+    return codes[model.target], model.predict_proba(FrozenMap((name, codes[name]) for name in model.features))
+
+
+def domain_of(model: NaiveBayes | NaiveBayesEnsemble) -> Domain:
+    """The declared variables."""
+    tables = model.probabilities if isinstance(model, NaiveBayes) else model.draws[0]
+    return tables.network.domain
+
+
+def target_and_prediction(model: Any, X: Any, y: Any, *, drop: bool = False) -> tuple[Reals, Reals, Flags]:
+    """The target of each row, its prediction, and flags of the rows that a fit keeps, by the model's design.
+
+    ``drop``: whether rows may be dropped where the design says so, which takes a private number of rows.
+    """
+    design: LinearDesign = model.design
+    if design.on_missing == "drop" and not drop:
+        design = _keeping(design)
+    rows = rows_with_target(X, y, tuple(design.features), design.target, strict=design.strict)
+    read, kept = judged_columns(rows, design)
+    return read.pop(design.target), model.predict(read), kept
+
+
+def _keeping(design: LinearDesign) -> LinearDesign:
+    """The design without dropped rows; refused, whatever the rows hold, where a null would refuse a strict table."""
+    kept = None
+    with contextlib.suppress(NetworkError, DomainError):
+        kept = replace(design, on_missing="error")
+    if kept is None:
+        raise DomainError(
+            'the model drops rows with nulls, on_missing="drop", which makes their number private: judge it under '
+            "add-remove, or declare what nulls count as"
+        )
+    return kept
+
+
+def foreign_classes(model: Any) -> tuple[Level, ...]:
+    """The classes of a scikit-learn classifier."""
+    classes = array_of(model.classes_, "classes_ of the model must be one list")
+    if classes.ndim != 1:
+        raise DomainError("the model must have one target: classes_ must be one list")
+    return Categories(classes.tolist()).levels
+
+
+def foreign_probabilities(model: Any, X: Any, y: Any) -> tuple[npt.NDArray[Any], Reals]:
+    """The code of each row's class, and P(class) by a scikit-learn classifier; 1 where it has ``predict`` alone."""
+    classes = Categories(foreign_classes(model))
+    truth = _class_codes(_truth(y), classes)
+    if callable(getattr(model, "predict_proba", None)):
+        return truth, said_by(model.predict_proba, X, (len(truth), classes.size))
+    said = said_by(model.predict, X, (len(truth),), numbers=False)
+    return truth, np.eye(classes.size)[_class_codes(said, classes)]
+
+
+def _truth(y: Any) -> npt.NDArray[Any]:
+    if y is None:
+        raise DomainError("y is missing: the true class or value of each row")
+    return column_of(y, NO_COLUMN)
+
+
+def _class_codes(column: npt.NDArray[Any], classes: Categories) -> npt.NDArray[Any]:
+    import pandas as pd
+
+    with PublicWords(NO_COLUMN):
+        frame = pd.DataFrame({"y": column})
+    return encode(frame, Domain.of({"y": classes})).columns["y"]
+
+
+def foreign_prediction(model: Any, X: Any, y: Any) -> tuple[Reals, Reals]:
+    """The target of each row and what a scikit-learn regressor predicts."""
+    column = _truth(y)
+    with PublicWords("y must hold numbers"):
+        truth = column.astype(np.float64)
+    return truth, said_by(model.predict, X, truth.shape)
+
+
+def said_by(method: Any, X: Any, shape: tuple[int, ...], *, numbers: bool = True) -> npt.NDArray[Any]:
+    """What another library's model says of each row by itself; its own errors and warnings may repeat a value.
+
+    Other rows of the same call would move the last bits of a row's answer, so each different row is one call.
+    """
+    problem = "the model cannot predict these rows, or X and y differ in length"
+    with PublicWords(problem):
+        rows, many = X.tocsr() if hasattr(X, "tocsr") else X, X.shape[0] if hasattr(X, "shape") else len(X)
+        seen: dict[Any, int] = {}
+        same = [seen.setdefault(key, place) for place, key in enumerate(_keys(rows, many))]
+        if hasattr(X, "iloc"):
+            rows = X.set_axis(np.zeros(many, np.int64)).iloc  # a label would tell a row's place
+        said = {place: np.array(method(rows[place : place + 1])).reshape(1, *shape[1:]) for place in seen.values()}
+        whole = np.concatenate([said[place] for place in same]) if same else np.zeros((0, *shape[1:]), object)
+        whole = whole.astype(np.float64) if numbers else whole
+    if whole.shape != shape:
+        raise DomainError(problem)
+    return whole
+
+
+def _keys(X: Any, many: int) -> Sequence[Any]:
+    """A key for each row, equal where rows are: plain cells of one type and text, others the same object."""
+    rows = X.tolist() if isinstance(X, np.ndarray) or (hasattr(X, "iloc") and X.ndim == 1) else X
+    if hasattr(rows, "iloc"):
+        rows = list(zip(*(rows.iloc[:, i].tolist() for i in range(rows.shape[1])), strict=True))
+    return [_key(row) for row in rows] if isinstance(rows, list) and len(rows) == many else range(many)
+
+
+def _key(cell: Any) -> Any:
+    if type(cell) in (list, tuple):
+        return type(cell), *map(_key, cell)
+    return (type(cell), repr(cell)) if type(cell) in (bool, int, float, str) else id(cell)
+
+
+def judged_rows(model: Any, X: Any, y: Any, cap: PersonCap | None, group: RowGroup | None) -> tuple[Any, Any]:
+    """The rows that a cap keeps, or those of a group, and their y: chosen by one reading of X, and judged alone.
+
+    The choice among a person's rows depends on the key and on that person's number of rows, and on nobody else.
+    """
+    declared = declared_by(model)
+    if not declared.names and is_query(X):
+        raise DomainError("a model of another library predicts rows in memory, and a query is none; read it first")
+    if group is not None:
+        told = _told(group, declared.strict).variables
+        if isinstance(X, Codes):
+            return select(encode(X, Domain.of({**X.domain.variables, **told})), group), y
+        columns = Columns({**told, **declared.variables}, declared.strict)
+    elif cap is not None:
+        columns = cap.columns(declared)
+    else:
+        return X, y
+    if not declared.names:
+        frame, column = _named(X), _truth(y)
+        kept = _kept(read_once(frame, columns), cap, group, declared.strict)
+        if len(kept) != len(column):
+            raise DomainError("X and y must have the same number of rows")
+        whose = [] if cap is None else [cap.person]
+        with PublicWords(UNREADABLE):
+            return frame.loc[kept].drop(columns=whose), column[kept]
+    if y is not None:
+        *_, target = declared.names
+        beside = tuple(name for name in columns.names if name != target)
+        X = rows_with_target(_named(X), y, beside, target, strict=declared.strict)
+    held = read_once(X, columns)
+    return held.where(_kept(held, cap, group, declared.strict)), None
+
+
+def _kept(held: Held, cap: PersonCap | None, group: RowGroup | None, strict: bool) -> Flags:
+    if group is None:
+        assert cap is not None
+        return rows_within(held, cap, strict)
+    return members(encode(held, _told(group, strict)).columns, group)
+
+
+def _told(group: RowGroup, strict: bool) -> Domain:
+    declared: dict[str, Any] = {condition.by: condition.declaration for condition in group.conditions}
+    return Domain.of(declared, strict=strict)
+
+
+def _named(X: Any) -> pd.DataFrame:
+    if not is_table(X):
+        raise DomainError(
+            "X must be a table in memory, whose columns have names, where y is beside it; of a file, a query or a "
+            "stream, which hold the target too, leave y out"
+        )
+    return table_frame(X)
+
+
+def declared_by(model: Any) -> Columns:
+    """The columns that a model of dpgraph has declared, the target last; none of another library's."""
+    match model:
+        case NaiveBayes() | NaiveBayesEnsemble():
+            domain = domain_of(model)
+            return Columns({name: domain[name] for name in (*model.features, model.target)}, domain.strict)
+        case HiddenMarkovModel():
+            return Columns(model.network.domain.variables, model.network.domain.strict)
+        case _ if (design := design_of(model)) is not None:
+            return columns_of(design)
+    return Columns({})
+
+
+def design_of(model: Any) -> LinearDesign | None:
+    """What a regression of this package has declared; None of any other model."""
+    found = getattr(model, "design", None)
+    return found if isinstance(found, LinearDesign) and callable(getattr(model, "predict", None)) else None
+
+
+def fitted_model(model: Any) -> Any:
+    """The released model behind an estimator of dpgraph, or the model itself."""
+    if type(model).__module__.startswith("dpgraph.estimators."):
+        if getattr(model, "model_", None) is None:
+            raise ReleaseError(f"this {type(model).__name__} is not fitted; fit it, or evaluate a loaded model")
+        return model.model_
+    return model

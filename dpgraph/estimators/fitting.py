@@ -43,10 +43,11 @@ class Fit:
     """A fit in a ``with`` block: ``new`` is a copy of the estimator without fitted attributes, which receives them.
 
     When the block ends they become the estimator's. When it fails before a charge, the earlier ones come back.
+    ``rows`` are those of the caller of ``fit``, for the warning of other rows.
     """
 
-    def __init__(self, estimator: Any) -> None:
-        self._estimator, self._old = estimator, _fitted(estimator)
+    def __init__(self, estimator: Any, rows: Any) -> None:
+        self._estimator, self._old, self._rows = estimator, _fitted(estimator), rows
         self._charges: list[tuple[Budget, int]] = []
         self.new: Any = copy.copy(estimator)
         _forget(self.new)
@@ -59,14 +60,11 @@ class Fit:
             raise
         return self
 
-    def release(self, statistics: Any, mechanism: Any, rows: Any, budget: Budget | None = None) -> Any:
-        """Charges the budget and draws, once; sets ``release_`` and ``privacy_cost_``.
-
-        ``rows`` are those of the caller of ``fit``, for the warning of other rows.
-        """
+    def release(self, statistics: Any, mechanism: Any, budget: Budget | None = None) -> Any:
+        """Charges the budget and draws, once; sets ``release_`` and ``privacy_cost_``."""
         new = self.new
         budget = fit_budget(mechanism, new.budget, new.unit) if budget is None else budget
-        warn_of_other_rows(budget, rows)
+        warn_of_other_rows(budget, self._rows)
         self._charges.append((budget, _charges(budget)))
         new.release_ = release(statistics, mechanism, budget=budget, noise=copy.deepcopy(new.noise))
         vars(self._estimator)["unfinished_release"] = new.release_
@@ -203,8 +201,10 @@ def _drowned(noisy: NoisyCounts, table: Family, pooled: float) -> bool:
     return rows <= cells * math.sqrt(variance / 2 / pooled)
 
 
-def check_seed(random_state: Any) -> None:
-    """Refuses a ``random_state`` of another kind before anything is charged; draws nothing from it."""
+def check_learning(inference: Any, random_state: Any) -> None:
+    """Refuses settings of what follows the release before anything is charged; draws nothing from ``random_state``."""
+    if inference not in ("noise-aware", "plug-in"):
+        raise ReleaseError(f'inference must be "noise-aware" or "plug-in"; got {inference!r}')
     try:
         if not isinstance(random_state, np.random.Generator):
             check_random_state(random_state)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dpgraph.estimators.fitting import Fit, cap_for, check_seed, fit_budget, inference_seed, warn_if_drowned
+from dpgraph.estimators.fitting import Fit, cap_for, check_learning, fit_budget, inference_seed, warn_if_drowned
 from dpgraph.inference.markov.sampler import check_fit, check_settings
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.models.hmm import HiddenMarkovModel, MarkovScores, hmm_network, markov_scores
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@dataclass(eq=False, repr=False)
 class PrivateHMM(BaseEstimator):
     """A hidden Markov model of an event log, differentially private in its entries or in whole persons.
 
@@ -38,44 +40,33 @@ class PrivateHMM(BaseEstimator):
     are independent. ``fit`` releases the noisy tables of each field by sequence and time once, and learns from these
     alone.
 
-    Without ``person`` the promise is for one row of the log, or for ``rows_per_person`` rows if you vouch that nobody
-    has more, by a ``unit`` or a ``budget`` of as many: nothing is dropped then. With ``person`` it is for everything a
-    person has in the log: rows beyond ``rows_per_person`` of each,
-    chosen as ``count`` chooses, are dropped. Persons have different numbers of rows, so the number of rows is private:
-    the unit is add/remove unless ``rows_per_person`` is 1. In a strict domain a row that names no person is dropped, so
-    that it is add/remove there, too.
+    Without ``person`` the promise is for one row of the log, or for ``rows_per_person`` rows if you vouch by a ``unit``
+    or a ``budget`` that nobody has more. With ``person`` it is for everything a person has in the log: rows beyond
+    ``rows_per_person`` of each, chosen as ``count`` chooses, are dropped. The number of rows is then private: the unit
+    is add/remove unless ``rows_per_person`` is 1 and the domain is not strict.
 
     Args:
         n_states: The number of hidden states; ``states_used_`` says how many have cells. ``"auto"`` chooses it after
             the release, at no cost, among 1 to ``most_states``: ``fit_hmm`` says how, ``choice_`` what was found.
         domain: The declared levels of the sequence, the time (in order) and every field. ``"infer"``, by name, reads it
             off the log, and warns that this leaks.
-        epsilon: The budget of one fit, exact.
         sequence: The variable whose levels are the sequences, such as regions.
         time: The variable whose levels are the time steps, such as months.
         person: The column that says whose row it is; not a declared variable.
-        rows_per_person: How many rows of one person count; above 1 it needs ``person``, or a ``unit`` or ``budget``
-            that says the same.
+        rows_per_person: How many rows of one person count.
         inference: ``"noise-aware"`` (default) samples the true counts as well; ``"plug-in"`` takes the released ones,
             cut at zero, for true.
         sampler: ``"blocked"`` (default), or ``"collapsed"``, the paper's single-site sampler.
         iterations: Draws of each sampler chain.
         burn_in: Sweeps before the first draw.
         chains: Independent sampler chains; ``diagnostics_`` compares them.
-        budget: What to charge; shared by clones, of which ``PrivateNaiveBayes`` says what it covers; use
-            ``cross_validate``, not a splitter. None makes a budget of exactly one fit each time.
-        unit: Whom to protect where ``budget`` is None; see above for what None means.
-        random_state: A seed or a Generator for the inference after the release; None is a fixed seed. It never
-            reaches the noise.
-        noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, makes the fit reproducible and not private.
         most_states: The largest number of states that ``"auto"`` tries.
         sequence_effects: Whether each sequence has effects of its own on the fields, shrunk to zero. None: with
             ``"auto"`` alone.
-        progress: Whether ``fit`` shows bars on a terminal: what share of a path's rows is counted, then the sweeps.
+        epsilon, budget, unit, random_state, noise, progress: As for ``PrivateNaiveBayes``.
 
     Attributes:
-        release_: The release of noisy counts, with its event and unit.
-        privacy_cost_: What the fit cost.
+        release_, privacy_cost_, unfinished_release: As of ``PrivateNaiveBayes``.
         model_: The fitted ``HiddenMarkovModel``.
         transition_: The mean of P(next state | state), a DataFrame.
         emissions_: For each field the mean of P(level | state), a DataFrame.
@@ -83,8 +74,6 @@ class PrivateHMM(BaseEstimator):
         states_used_: The mean number of states that have a cell.
         choice_: How the number of states was chosen, a ``StateChoice``; None where it was given.
         diagnostics_: R-hat and effective size of what labels do not change.
-        unfinished_release: After a fit that was interrupted past its charge, what it released, to learn from for free;
-            there is no model then.
 
     >>> import pandas as pd
     >>> domain = Domain.of({"region": ["N", "S"], "month": [1, 2, 3], "kind": ["a", "b"]})
@@ -96,51 +85,29 @@ class PrivateHMM(BaseEstimator):
     ['region', 'month', 'state', 'probability']
     """
 
-    model_: HiddenMarkovModel
-    held_out_: npt.NDArray[np.bool_]
-    release_: Any
+    n_states: int | str = 2
+    domain: Domain | Any = None
+    epsilon: Number = 1.0
+    sequence: str = "region"
+    time: str = "month"
+    person: str | None = None
+    rows_per_person: int = 1
+    inference: str = "noise-aware"
+    sampler: str = "blocked"
+    iterations: int = 200
+    burn_in: int = 100
+    chains: int = 2
+    budget: Budget | None = None
+    unit: PrivacyUnit | None = None
+    random_state: int | np.random.Generator | np.random.RandomState | None = None
+    noise: Noise | None = None
+    progress: bool = False
+    most_states: int = MOST_STATES
+    sequence_effects: bool | None = None
 
-    def __init__(
-        self,
-        n_states: int | str = 2,
-        domain: Domain | Any = None,
-        epsilon: Number = 1.0,
-        sequence: str = "region",
-        time: str = "month",
-        person: str | None = None,
-        rows_per_person: int = 1,
-        inference: str = "noise-aware",
-        sampler: str = "blocked",
-        iterations: int = 200,
-        burn_in: int = 100,
-        chains: int = 2,
-        budget: Budget | None = None,
-        unit: PrivacyUnit | None = None,
-        random_state: int | np.random.Generator | np.random.RandomState | None = None,
-        noise: Noise | None = None,
-        progress: bool = False,
-        most_states: int = MOST_STATES,
-        sequence_effects: bool | None = None,
-    ) -> None:
-        self.n_states = n_states
-        self.domain = domain
-        self.epsilon = epsilon
-        self.sequence = sequence
-        self.time = time
-        self.person = person
-        self.rows_per_person = rows_per_person
-        self.inference = inference
-        self.sampler = sampler
-        self.iterations = iterations
-        self.burn_in = burn_in
-        self.chains = chains
-        self.budget = budget
-        self.unit = unit
-        self.random_state = random_state
-        self.noise = noise
-        self.progress = progress
-        self.most_states = most_states
-        self.sequence_effects = sequence_effects
+    model_: HiddenMarkovModel = field(init=False)
+    held_out_: npt.NDArray[np.bool_] = field(init=False)
+    release_: Any = field(init=False)
 
     def fit(self, log: Any, y: Any = None, *, held_out: Any = None) -> Self:
         """Charges the budget, releases noisy counts, and samples the model given them.
@@ -162,7 +129,7 @@ class PrivateHMM(BaseEstimator):
             ConvergenceWarning: If R-hat in ``diagnostics_`` is above 1.05; it depends on the release alone.
             PriorWarning: If noise moves half or more of what the cells of a state hold together, by the release alone.
         """
-        with Fit(self) as fit:
+        with Fit(self, log) as fit:
             new = fit.new
             numbers = {"chains": self.chains, "iterations": self.iterations, "burn_in": self.burn_in}
             check_choice(self.n_states, self.most_states, self.sequence_effects)
@@ -174,12 +141,12 @@ class PrivateHMM(BaseEstimator):
             seen = int((~hidden).sum())
             if size > seen:
                 raise ReleaseError(f"n_states must be at most the {seen} cells learned from; got {self.n_states}")
-            check_seed(self.random_state)
+            check_learning(self.inference, self.random_state)
             self._check_memory(network)
             budget = self._person_budget(mechanism, network.domain.strict)
             cap = cap_for(self.person, budget, None, self.noise)
             counts = count(log, network, person=cap, progress=self.progress)
-            released = fit.release(counts, mechanism, log, budget)
+            released = fit.release(counts, mechanism, budget)
             settings: dict[str, Any] = {**numbers, "sampler": self.sampler, "inference": self.inference}
             settings |= {"held_out": hidden, "most_states": self.most_states, "sequence_effects": self.sequence_effects}
             settings |= {"sequence": self.sequence, "time": self.time, "progress": self.progress}
@@ -230,8 +197,7 @@ class PrivateHMM(BaseEstimator):
     def held_out_log_likelihood(self, log: Any) -> tuple[float, int]:
         """ln P of a log's entries in the held-out cells, whole cells at once, in nats, and how many entries these are.
 
-        It flatters small epsilon, as ``scores`` says; ``score`` does not. The score of private rows is private;
-        ``evaluate`` releases one.
+        It flatters small epsilon; ``score`` does not. The score of private rows is private; ``evaluate`` releases one.
         """
         model = self._fitted_model()
         codes = encode(log, model.network.domain)
@@ -240,21 +206,17 @@ class PrivateHMM(BaseEstimator):
     def score(self, log: Any, y: Any = None) -> float:
         """Nats per entry, entry by entry, over the held-out cells, or all cells where none is; as private as the log.
 
-        The mean over entries of ln of the entry's probability, averaged over draws for each entry by itself;
-        ``scores`` has other ways beside it. ``evaluate`` releases it with an interval.
+        ``scores`` has other ways beside it; ``evaluate`` releases it with an interval.
         """
         return self._scores(self._fitted_model(), log).entry_by_entry
 
     def scores(self, log: Any) -> pd.DataFrame:
         """Nats per entry of the model and of two simple ones of the same release; as private as the log.
 
-        Columns: ``"entry by entry"``, the headline; ``"whole cells"``, ln of the average over draws of the probability
-        of all entries of a cell, which lets each cell pick its best draw and flatters small epsilon; ``"average over
-        draws"`` of the log probability of a cell, as Foulds et al. 2016 have it. ``MarkovScores`` has the formulas.
-        Rows: the model; ``"one state"``, independent fields; ``"fields given the sequence"``.
-
-        Args:
-            log: The entries; those in held-out cells are scored, or all where no cell is held out.
+        Columns: ``"entry by entry"``, the headline; ``"whole cells"``, where each cell picks its best draw, which
+        flatters small epsilon; ``"average over draws"`` of the log probability of a cell, as Foulds et al. 2016 have
+        it. ``MarkovScores`` has the formulas. Rows: the model; ``"one state"``, independent fields; ``"fields given the
+        sequence"``. Scored are entries in held-out cells, or all where no cell is held out.
         """
         models = {"model": self._fitted_model(), **self.baselines()}
         codes = encode(log, self._fitted_model().network.domain)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +13,15 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from dpgraph.estimators.fitting import Fit, cap_for, check_seed, inference_seed, one_epsilon, scored, warn_if_drowned
+from dpgraph.estimators.fitting import (
+    Fit,
+    cap_for,
+    check_learning,
+    inference_seed,
+    one_epsilon,
+    scored,
+    warn_if_drowned,
+)
 from dpgraph.estimators.reading import (
     Given,
     check_target_name,
@@ -47,6 +55,7 @@ from dpgraph.structure.network import Network
 MECHANISMS = ("auto", "laplace", "gaussian", "fourier")
 
 
+@dataclass(eq=False, repr=False)
 class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
     """A naive Bayes classifier of declared categorical and binned features, differentially private in its rows.
 
@@ -54,37 +63,33 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
     and their order come from the declared domain, so nothing but the released counts depends on the rows.
 
     Args:
-        domain: The declared levels of every feature and of the target; other columns of a table are not read, at
-            ``fit`` or later. ``"infer"``, by name, reads it off the rows and warns that this leaks.
+        domain: The declared levels of every feature and of the target; other columns of a table are not read.
+            ``"infer"``, by name, reads it off the rows and warns that this leaks.
         epsilon: The budget of one fit, exact; a float means the decimal it prints as.
         mechanism: ``"laplace"`` (default), with a part of epsilon for the label's own counts where the features' tables
-            would leave them unclear, at most 95 % and by public values alone; ``"fourier"``, ``"auto"`` for the one
-            that ``privacy_cost`` recommends, or a mechanism value, whose own epsilon and delta are then what is spent
-            (another ``epsilon`` beside it is refused).
-        inference: ``"noise-aware"`` (default): the predictive probabilities average over what the true counts may be
-            given the released ones. ``"plug-in"``: their expectation is treated as exact.
+            would leave them unclear; ``"fourier"``; ``"auto"``, which ``privacy_cost`` recommends; or a mechanism
+            value, whose own epsilon and delta are spent.
+        inference: ``"noise-aware"`` (default) averages over what the true counts may be given the released ones;
+            ``"plug-in"`` treats their expectation as exact.
         prior: The Dirichlet concentration of every cell; of the labels alone where the counts are near their noise, and
             the size of each feature's effect is learned from the release (``posterior_.reason`` says so).
-        budget: What to charge; shared by clones. The charges of several fits add, which covers rows that were chosen
-            without looking at rows; splitters lose more: use ``cross_validate``. None makes a budget of exactly one
-            fit each time.
-        random_state: A seed or a Generator for the inference after the release; None is a fixed seed, so that equal
-            releases give equal models. It never reaches the noise; plug-in inference draws nothing, and ignores it.
+        budget: What to charge; shared by clones, whose charges add. That covers rows chosen without looking at rows;
+            splitters lose more: use ``cross_validate``. None makes a budget of exactly one fit each time.
+        random_state: A seed or a Generator for the inference after the release, never for the noise; None is a fixed
+            seed, so that equal releases give equal models.
         unit: Whom to protect where ``budget`` is None; one replaced row by default.
         noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, makes the fit reproducible and not private.
-        progress: Whether ``fit`` shows a bar on a terminal: what share of a path's rows is counted.
-        target: The declared variable that is predicted. None: of a table X the one declared variable that is not a
-            column of X, of an array X the name of y, which must have one then.
+        progress: Whether ``fit`` shows a bar on a terminal.
+        target: The declared variable that is predicted. None: of a table the one declared variable that is no column of
+            X, of an array the name of y.
 
     Attributes:
         classes_: The declared labels, in order.
         release_: The release of noisy counts, with its event and unit.
         privacy_cost_: What the fit cost.
-        posterior_: The posterior of every table: ``PosteriorDraws``, or for plug-in inference Dirichlet laws. ``save``
-            writes the model without it: save it by itself, and ``query_rows`` has the intervals of its predictions.
-        model_: The fitted ``NaiveBayes``.
-        unfinished_release: After a fit that was interrupted past its charge, what it released, to learn from for free;
-            there is no model then.
+        posterior_: The posterior of every table, ``PosteriorDraws``, or for plug-in inference Dirichlet laws.
+        model_: The fitted ``NaiveBayes``, which ``save`` writes without the posterior.
+        unfinished_release: What a fit released that was interrupted past its charge, to learn from for free.
 
     >>> import pandas as pd
     >>> rows = pd.DataFrame({"word": ["a", "b"] * 50, "spam": [0, 1] * 50})
@@ -94,35 +99,21 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
     epsilon 5 (pure)
     """
 
-    classes_: npt.NDArray[Any]
-    model_: NaiveBayes
-    posterior_: Any
+    domain: Domain | Any = None
+    epsilon: Number = 1.0
+    mechanism: Any = "laplace"
+    inference: str = "noise-aware"
+    prior: float = 1.0
+    budget: Budget | None = None
+    random_state: int | np.random.Generator | np.random.RandomState | None = None
+    unit: PrivacyUnit | None = None
+    noise: Noise | None = None
+    progress: bool = False
+    target: str | None = None
 
-    def __init__(
-        self,
-        domain: Domain | Any = None,
-        epsilon: Number = 1.0,
-        mechanism: Any = "laplace",
-        inference: str = "noise-aware",
-        prior: float = 1.0,
-        budget: Budget | None = None,
-        random_state: int | np.random.Generator | np.random.RandomState | None = None,
-        unit: PrivacyUnit | None = None,
-        noise: Noise | None = None,
-        progress: bool = False,
-        target: str | None = None,
-    ) -> None:
-        self.domain = domain
-        self.epsilon = epsilon
-        self.mechanism = mechanism
-        self.inference = inference
-        self.prior = prior
-        self.budget = budget
-        self.random_state = random_state
-        self.unit = unit
-        self.noise = noise
-        self.progress = progress
-        self.target = target
+    classes_: npt.NDArray[Any] = field(init=False)
+    model_: NaiveBayes = field(init=False)
+    posterior_: Any = field(init=False)
 
     def fit(self, X: Any, y: Any, *, person: Any = None) -> Self:
         """Charges the budget, releases noisy counts, and learns from them.
@@ -130,14 +121,13 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         An earlier fit stays as it was if nothing is charged; from the charge on nothing is fitted until all of it is.
 
         Args:
-            X: The features, a DataFrame with declared columns, or an array of all declared variables but the target, in
-                the domain's order. Or all declared columns where they lie, which are never loaded whole: the path of a
-                CSV file, a Parquet file or a folder of Parquet files, the cursor of a query, or a pyspark or dask
-                DataFrame.
+            X: The features: a table with declared columns, or an array of all declared variables but the target, in
+                order. Or all declared columns where they lie, never loaded whole: the path of a CSV file, a Parquet
+                file or a folder of them, the cursor of a query, or a pyspark or dask DataFrame.
             y: The labels, one a row, with no name or the target's; the name of their column where X holds them.
-            person: Whose row each is, where one person may have several: a column of X, which is then no feature, or
-                one id a row; the name of a column where X holds the labels too. As many rows of a person count as the
-                unit protects; which, is chosen as ``count`` chooses. None leaves it to you that nobody has more.
+            person: Whose row each is, where one person may have several: a column of X, or one id a row. As many rows
+                of a person count as the unit protects, chosen as ``count`` chooses. None leaves it to you that nobody
+                has more.
 
         Raises:
             DomainError: If no domain is declared, the rows do not fit it, the target of an array is not said or y has
@@ -149,7 +139,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
             DomainWarning: If a variable has more than 1000 levels.
             SplitWarning: If the budget paid for a fit on other rows before; once for each budget.
         """
-        with Fit(self) as fit:
+        with Fit(self, X) as fit:
             new = fit.new
             new._check_settings()
             rows, domain, target, whose = new._read_rows(X, y, person)
@@ -161,7 +151,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
                 check_classifier(network, self.prior)
             cap = cap_for(whose, self.budget, self.unit, self.noise)
             counts = count(rows, network, person=cap, progress=self.progress)
-            released = fit.release(counts, new._planned(network, target, counts), X)
+            released = fit.release(counts, new._planned(network, target, counts))
             if self.inference == "plug-in":
                 learned = plug_in_posterior(released.value, prior=self.prior, counts="expected")
                 new.posterior_ = replace(learned, provenance=released.provenance)
@@ -177,10 +167,8 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
 
     def _check_settings(self) -> None:
         """Refuses bad settings before any row is read."""
-        if self.inference not in ("noise-aware", "plug-in"):
-            raise ReleaseError(f'inference must be "noise-aware" or "plug-in"; got {self.inference!r}')
+        check_learning(self.inference, self.random_state)
         check_above_zero("prior", self.prior)
-        check_seed(self.random_state)
         if isinstance(self.mechanism, str) and self.mechanism in MECHANISMS:
             exact(self.epsilon)
         elif not callable(getattr(self.mechanism, "randomise", None)):
@@ -293,15 +281,13 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
 
         Args:
             X: The features; without intervals also the path of a CSV or Parquet file, or the cursor of a query. With
-                intervals some of them are enough, as a table: what is not there is not observed.
-            return_interval: Whether to return the ends of central intervals as well: of the posterior of each
-                probability given the release, row by row.
+                intervals a table may hold some of them: what is not there is not observed.
+            return_interval: Whether to return central intervals as well, of the posterior of each probability.
             interval: The probability of those intervals.
 
         Returns:
-            The probabilities; with intervals a tuple of the probabilities, their low ends and their high ends, each of
-            shape (rows, labels). The probabilities are then predictive, over the draws of ``posterior_`` with the
-            features that were given: near those without intervals, not the same to the last digit.
+            The probabilities; with intervals a tuple of predictive probabilities, over the draws of ``posterior_``, of
+            low ends and of high ends, each of shape (rows, labels).
 
         Raises:
             DomainError: If the rows do not fit the domain.
@@ -348,12 +334,8 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The share of rows whose label is predicted.
 
-        The score of private rows is private: publish it only if it is charged for.
-
-        Args:
-            X: The features, as ``predict`` takes them; or rows that hold the target too, a table, a path or a cursor.
-            y: The label of each row; left out, or its name, where X holds it.
-            sample_weight: How much each row counts.
+        The score of private rows is private: publish it only if it is charged for. X holds the target too where y is
+        left out or names its column: a table, a path or a cursor.
 
         Raises:
             DomainError: If the rows do not fit the model, or y does not fit them.

@@ -92,9 +92,8 @@ def feature_frame(
     import pandas as pd
 
     if is_table(X):
-        frame: Any = declared_columns(table_frame(X), declared)
-        if not reset and declared is not None:
-            frame = _in_order_of_fit(estimator, frame)
+        like = () if reset or declared is None else getattr(estimator, "feature_names_in_", ())
+        frame: Any = declared_columns(table_frame(X), declared, list(like))
         try:
             validate_data(estimator, frame, reset=reset, skip_check_array=True)  # compares names, which are public
         except ValueError as error:
@@ -116,14 +115,6 @@ def feature_frame(
     with PublicWords(PROBLEM):
         array = validate_data(estimator, X, reset=reset, **settings)
     return array_frame(array, names(array.shape[1]), strict=strict)
-
-
-def _in_order_of_fit(estimator: Any, frame: pd.DataFrame) -> pd.DataFrame:
-    known = list(getattr(estimator, "feature_names_in_", ()))
-    with PublicWords(UNREADABLE):
-        there = [str(name) for name in frame.columns]
-        same = there == known or sorted(there) != sorted(known)
-        return frame if same else frame.iloc[:, [there.index(name) for name in known]]
 
 
 def _without_persons(X: Any, person: Any) -> tuple[Any, str | None, Any]:
@@ -155,10 +146,10 @@ def rows_with_target(X: Any, y: Any, features: tuple[str, ...], target: str, *, 
     if is_unread(X):
         raise DomainError("the rows of a file, a query or a stream hold the target too; leave y out")
     if is_table(X):
-        table = declared_columns(table_frame(X), features)
+        frame = declared_columns(table_frame(X), features, features)
         with PublicWords(UNREADABLE):
-            absent = [name for name in features if name not in table.columns]
-            frame = table if absent else table.loc[:, list(features)].reset_index(drop=True)
+            absent = [name for name in features if name not in frame.columns]
+            frame = frame.reset_index(drop=True)
         if absent:
             raise DomainError(f"X has no column {', '.join(map(repr, absent))}")
     else:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -10,8 +13,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from dpgraph.estimators.declared_bounds import DeclaredBounds
-from dpgraph.estimators.fitting import Fit, cap_for, check_seed, inference_seed, one_epsilon, scored
+from dpgraph.estimators.fitting import Fit, cap_for, check_learning, inference_seed, one_epsilon, scored
 from dpgraph.estimators.reading import (
     check_target_name,
     column_of,
@@ -29,22 +31,22 @@ from dpgraph.inference.regression.prior import RegressionPrior
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.privacy.accounting import Budget
-from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.checks import Reals
+from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, exact
 from dpgraph.statistics.regression import regression_moments
 from dpgraph.statistics.rows.design_columns import judged_columns, regression_features
 from dpgraph.statistics.rows.features import is_unread
-from dpgraph.structure.design import LinearDesign
-from dpgraph.structure.domain import DomainError
+from dpgraph.structure.design import LinearDesign, bounds_of, feature_of
+from dpgraph.structure.domain import DomainError, NetworkError
 from dpgraph.structure.frozen import FrozenMap
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Reals = npt.NDArray[np.float64]
 
-
+@dataclass(eq=False, repr=False)
 class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     """Linear regression on declared bounds and levels, differentially private in its rows.
 
@@ -54,42 +56,30 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     Args:
         bounds_X: For each feature public bounds (low, high), a list of levels, ``Categories`` or ``Bins``: a mapping by
             name (other columns of a table are not read then), or a list in the order of the columns. ``"infer"``, by
-            name, reads bounds off the rows and warns that this leaks. Or a ``LinearDesign``, such as ``read_design``
-            reads; ``bounds_y``, ``fit_intercept`` and ``strict`` are then its own.
+            name, reads bounds off the rows and warns that this leaks. Or a ``LinearDesign``; ``bounds_y``,
+            ``fit_intercept`` and ``strict`` are then its own.
         bounds_y: The target's public bounds (low, high), or ``"infer"``.
-        epsilon: The budget of one fit, exact; a float means the decimal it prints as.
-        mechanism: ``"laplace"`` (default), or a mechanism value, whose own epsilon and delta are then what is spent
-            (another ``epsilon`` beside it is refused). With one that releases weights in place of sums, such as
-            ``dg.papers.RegressionSample``, there are no intervals, and ``inference`` and ``draws`` do not count.
+        mechanism: ``"laplace"`` (default), or a mechanism value, whose own epsilon and delta are spent. One that
+            releases weights in place of sums, such as ``dg.papers.RegressionSample``, has no intervals.
         inference: ``"noise-aware"`` (default): the true sums are unknown, and where noise drowns them this falls back
             to the prior. ``"plug-in"``: the nearest possible sums are taken for true.
-        prior: A ``RegressionPrior``; None is a weak one. ``RegressionPrior(typical=...)`` says what the target is
-            about, from public knowledge, where that is not the middle of its bounds.
+        prior: A ``RegressionPrior``, whose ``typical=`` says what the target is about; None is a weak one.
         fit_intercept: Whether there is an intercept.
         draws: Draws from the posterior.
-        budget: What to charge; shared by clones, of which ``PrivateNaiveBayes`` says what it covers; use
-            ``cross_validate``, not a splitter. None makes a budget of exactly one fit each time.
-        random_state: A seed or a Generator for the inference after the release; None is a fixed seed. It never
-            reaches the noise.
-        unit: Whom to protect where ``budget`` is None; one replaced row by default.
-        noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, makes the fit reproducible and not private.
         strict: Whether the bounds and levels must be such that no row can refuse a table, as in ``LinearDesign``.
-        progress: Whether ``fit`` shows bars on a terminal: what share of a path's rows is summed, then the draws.
+        epsilon, budget, unit, random_state, noise, progress: As for ``PrivateNaiveBayes``.
 
     Attributes:
         coef_: The mean of each coefficient, in the units of the rows; a feature of levels has one for each but the
             first. ``coefficients_`` names them.
         intercept_: The mean of the intercept, in the target's units.
-        coefficients_: Mean, std and 90 % credible interval of the intercept and each coefficient, and in ``prior`` how
-            much of its posterior is prior, 0 to 1, a DataFrame; of sampled weights the mean alone.
+        coefficients_: A DataFrame of means, deviations, 90 % credible intervals, and how much of each posterior is
+            ``prior``, 0 to 1; of sampled weights the mean alone.
         design_: The columns.
-        release_: The release of noisy sums, or of sampled weights, with its event and unit.
-        privacy_cost_: What the fit cost.
-        posterior_: Draws of weights and noise variance, ``RegressionDraws``; not there with sampled weights.
+        release_, privacy_cost_, unfinished_release: As of ``PrivateNaiveBayes``.
+        posterior_: ``RegressionDraws`` of weights and noise variance; not there with sampled weights.
         diagnostics_: The chains' worst R-hat and least effective size; empty with sampled weights.
         model_: The fitted ``LinearRegressionModel``, or the mechanism's own model, which ``save`` writes.
-        unfinished_release: After a fit that was interrupted past its charge, what it released, to learn from for free;
-            there is no model then.
 
     >>> import pandas as pd
     >>> rows = pd.DataFrame({"age": [20.0, 40.0, 60.0] * 500, "height": [170.0, 172.0, 174.0] * 500})
@@ -100,40 +90,23 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     (3,)
     """
 
-    model_: Any
-    design_: LinearDesign
+    bounds_X: Any = None
+    bounds_y: Any = None
+    epsilon: Number = 1.0
+    mechanism: Any = "laplace"
+    inference: str = "noise-aware"
+    prior: RegressionPrior | None = None
+    fit_intercept: bool = True
+    draws: int = 2000
+    budget: Budget | None = None
+    random_state: int | np.random.Generator | np.random.RandomState | None = None
+    unit: PrivacyUnit | None = None
+    noise: Noise | None = None
+    strict: bool = False
+    progress: bool = False
 
-    def __init__(
-        self,
-        bounds_X: Any = None,
-        bounds_y: Any = None,
-        epsilon: Number = 1.0,
-        mechanism: Any = "laplace",
-        inference: str = "noise-aware",
-        prior: RegressionPrior | None = None,
-        fit_intercept: bool = True,
-        draws: int = 2000,
-        budget: Budget | None = None,
-        random_state: int | np.random.Generator | np.random.RandomState | None = None,
-        unit: PrivacyUnit | None = None,
-        noise: Noise | None = None,
-        strict: bool = False,
-        progress: bool = False,
-    ) -> None:
-        self.bounds_X = bounds_X
-        self.bounds_y = bounds_y
-        self.epsilon = epsilon
-        self.mechanism = mechanism
-        self.inference = inference
-        self.prior = prior
-        self.fit_intercept = fit_intercept
-        self.draws = draws
-        self.budget = budget
-        self.random_state = random_state
-        self.unit = unit
-        self.noise = noise
-        self.strict = strict
-        self.progress = progress
+    model_: Any = field(init=False)
+    design_: LinearDesign = field(init=False)
 
     def fit(self, X: Any, y: Any, *, person: Any = None) -> Self:
         """Charges the budget, releases noisy sums of products, and learns from them.
@@ -141,22 +114,18 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         An earlier fit stays as it was if nothing is charged; from the charge on nothing is fitted until all of it is.
 
         Args:
-            X: The features, a table with declared columns, or an array in their order. Or all declared columns where
-                they lie, which are never loaded whole: the path of a CSV file, a Parquet file or a folder of Parquet
-                files, the cursor of a query, or a pyspark or dask DataFrame; ``bounds_X`` is then by name, or a
-                ``LinearDesign``.
+            X: The features: a table with declared columns, or an array in their order. Or all declared columns where
+                they lie, as ``PrivateNaiveBayes.fit`` takes them; ``bounds_X`` is then by name, or a ``LinearDesign``.
             y: The target, one number a row; the name of its column where X holds it. Beside a ``LinearDesign`` it has
                 no name or that of the design's target.
-            person: Whose row each is, where one person may have several: a column of X, which is then no feature, or
-                one id a row; the name of a column where X holds the target too. As many rows of a person count as the
-                unit protects; which, is chosen as ``count`` chooses. None leaves it to you that nobody has more.
+            person: Whose row each is, as for ``PrivateNaiveBayes.fit``.
 
         Raises:
             DomainError: If bounds are missing or the rows do not fit them, or y has the name of a feature; nothing is
                 charged.
             ReleaseError, BudgetExceededError: If a setting or the release is refused; nothing is charged.
         """
-        with Fit(self) as fit:
+        with Fit(self, X) as fit:
             new = fit.new
             mechanism = new._checked_mechanism()
             rows, design, whose = new._read_design(X, y, person)
@@ -164,7 +133,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             prior.centre(design)
             cap = cap_for(whose, self.budget, self.unit, self.noise)
             moments = regression_moments(rows, design, person=cap, progress=self.progress)
-            released = fit.release(moments, mechanism, X)
+            released = fit.release(moments, mechanism)
             if callable(getattr(mechanism, "model_of", None)):
                 new.model_, new.diagnostics_ = mechanism.model_of(released), FrozenMap(())
                 new.design_, new.coefficients_ = new.model_.design, new.model_.coefficients()
@@ -184,9 +153,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def _read_design(self, X: Any, y: Any, person: Any) -> tuple[Any, LinearDesign, str | None]:
         """Rows with the target, their design, and the column of persons."""
         declared, intercept = DeclaredBounds(self.bounds_X, self.bounds_y), bool(self.fit_intercept)
-        if holds_target(X, y, declared=declared.columns is not None):
+        if holds_target(X, y, declared=declared.by_name is not None):
             return X, declared.design_in_place(named_column(y), intercept, self.strict), person
-        settings: Any = {"strict": self.strict, "declared": declared.columns, "public": isinstance(self.bounds_X, str)}
+        settings: Any = {"strict": self.strict, "declared": declared.by_name, "public": isinstance(self.bounds_X, str)}
         given = given_rows(self, X, y, person, declared.names, public_y=declared.infer, **settings)
         frame, name = given.frame, getattr(y, "name", None)
         declared.check_count(frame.shape[1])
@@ -217,12 +186,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R squared of the predictions.
 
-        The score of private rows is private: publish it only if it is charged for.
-
-        Args:
-            X: The features, as ``predict`` takes them; or rows that hold the target too, a table, a path or a cursor.
-            y: The target of each row; left out, or its name, where X holds it.
-            sample_weight: How much each row counts.
+        The score of private rows is private: publish it only if it is charged for. X holds the target too where y is
+        left out or names its column: a table, a path or a cursor.
 
         Raises:
             DomainError: If the rows do not fit the model, or y does not fit them.
@@ -261,13 +226,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
     def _checked_mechanism(self) -> Any:
         """The mechanism; refuses bad settings before any row is read."""
-        if self.inference not in ("noise-aware", "plug-in"):
-            raise ReleaseError(f'inference must be "noise-aware" or "plug-in"; got {self.inference!r}')
+        check_learning(self.inference, self.random_state)
         if self.prior is not None and not isinstance(self.prior, RegressionPrior):
             raise ReleaseError(f"prior must be a RegressionPrior; got {self.prior!r}")
         if isinstance(self.draws, bool) or not isinstance(self.draws, int) or self.draws < 1:
             raise ReleaseError(f"draws must be a whole number, at least 1; got {self.draws!r}")
-        check_seed(self.random_state)
         if isinstance(self.mechanism, str) and self.mechanism == "laplace":
             return LaplaceMechanism(exact(self.epsilon))
         if self.prior is not None and callable(getattr(self.mechanism, "model_of", None)):
@@ -281,7 +244,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         if is_unread(X):
             return regression_features(X, self.design_)
         names, public = list(self.design_.features), isinstance(self.bounds_X, str)
-        named = None if DeclaredBounds(self.bounds_X, self.bounds_y).columns is None else names
+        named = None if DeclaredBounds(self.bounds_X, self.bounds_y).by_name is None else names
         settings: Any = {"public": public, "strict": self.strict, "declared": named}
         frame = feature_frame(self, X, lambda _: names, reset=False, **settings)
         absent = [name for name in names if name not in frame.columns]
@@ -293,3 +256,118 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
         return tags
+
+
+@dataclass(frozen=True)
+class DeclaredBounds:
+    """``bounds_X`` and ``bounds_y`` as an estimator was given them."""
+
+    bounds_X: Any
+    bounds_y: Any
+
+    def __post_init__(self) -> None:
+        if isinstance(self.bounds_X, LinearDesign):
+            if self.bounds_y is not None:
+                raise DomainError("bounds_X is a LinearDesign, which declares the target's bounds; leave bounds_y out")
+            return
+        for name in ("bounds_X", "bounds_y"):
+            if getattr(self, name) is None:
+                raise DomainError(
+                    f"PrivateLinearRegression needs {name}=..., public bounds or levels; they are never read off the "
+                    f'rows, unless {name}="infer" says so by name, which leaks'
+                )
+
+    @property
+    def infer(self) -> bool:
+        """Whether something is read off the rows, which are public then."""
+        return any(isinstance(bounds, str) and bounds == "infer" for bounds in (self.bounds_X, self.bounds_y))
+
+    def names(self, features: int) -> list[str]:
+        """Names for the columns of an array."""
+        self.check_count(features, arrays=True)
+        by_name = self.by_name
+        return [f"x{i}" for i in range(features)] if by_name is None else list(by_name)
+
+    @property
+    def by_name(self) -> Mapping[str, Any] | None:
+        """The columns of a table that are read, as declared by name; None for all of them."""
+        declared = self.bounds_X.features if isinstance(self.bounds_X, LinearDesign) else self.bounds_X
+        return declared if isinstance(declared, Mapping) else None
+
+    def check_count(self, features: int, *, arrays: bool = False) -> None:
+        """Refuses another number of columns than a list declares, or of an array's than a mapping does."""
+        by_name = self.by_name
+        if isinstance(self.bounds_X, str) or (by_name is not None and not arrays):
+            return
+        try:
+            declared = len(self.bounds_X if by_name is None else by_name)
+        except TypeError:
+            raise DomainError(f"bounds_X must be a mapping or a list of bounds; got {self.bounds_X!r}") from None
+        if declared != features:
+            raise DomainError(f"X has {features} columns, and bounds_X declares {declared}")
+
+    def design(
+        self, frame: pd.DataFrame, target: tuple[str, npt.NDArray[Any]], intercept: bool, strict: bool = False
+    ) -> LinearDesign:
+        """The design of what is declared."""
+        features, bounds = self._features(frame), self.bounds_y
+        if isinstance(self.bounds_X, LinearDesign):
+            return self.bounds_X
+        if isinstance(bounds, str):
+            bounds = self._read_off({target[0]: target[1]}, "bounds_y")[target[0]]
+        return _design(features, target[0], bounds, intercept, strict)
+
+    def design_in_place(self, target: str, intercept: bool, strict: bool = False) -> LinearDesign:
+        """The design of rows that stay where they lie, so that nothing is read off them."""
+        if isinstance(self.bounds_X, LinearDesign):
+            if self.bounds_X.target != target:
+                raise DomainError(f"y is {target!r}, and the design predicts {self.bounds_X.target!r}")
+            return self.bounds_X
+        by_name = self.by_name
+        if by_name is None or isinstance(self.bounds_y, str):
+            raise DomainError(
+                "rows in a file, of a query or on a cluster need bounds_X by name and the target's bounds_y"
+            )
+        if target in by_name and not self._bounds_alike(target, by_name[target]):
+            raise DomainError(
+                f"y names {target!r}, which bounds_X declares otherwise than bounds_y: name the column to predict, and "
+                "leave it out of bounds_X"
+            )
+        features = {name: value for name, value in by_name.items() if name != target}
+        return _design(features, target, self.bounds_y, intercept, strict)
+
+    def _bounds_alike(self, target: str, declared: Any) -> bool:
+        try:
+            return feature_of(target, declared) == bounds_of(target, self.bounds_y)
+        except NetworkError as error:
+            raise DomainError(str(error)) from None
+
+    def _features(self, frame: pd.DataFrame) -> dict[str, Any]:
+        declared = self.by_name or self.bounds_X
+        if isinstance(declared, str):
+            return self._read_off({name: frame[name].to_numpy() for name in frame.columns}, "bounds_X")
+        if isinstance(declared, Mapping):
+            absent = [name for name in declared if name not in frame.columns]
+            if absent:
+                raise DomainError(f"X has no column {', '.join(map(repr, absent))}, which bounds_X declares")
+            return dict(declared)
+        return dict(zip(frame.columns, declared, strict=True))
+
+    def _read_off(self, columns: Mapping[str, npt.NDArray[Any]], name: str) -> dict[str, tuple[float, float]]:
+        """The least and the largest value of each column; a leak, asked for by name."""
+        if getattr(self, name) != "infer":
+            raise DomainError(f'{name} must hold bounds or levels, or be "infer" by name; got {getattr(self, name)!r}')
+        warnings.warn(
+            f'{name}="infer" reads bounds off the rows: the result is not differentially private',
+            PrivacyLeakWarning,
+            stacklevel=6,  # past design, PrivateLinearRegression's reading and fit
+        )
+        ends = {column: (float(np.min(v)), float(np.max(v))) for column, v in columns.items()}
+        return {column: (low, high if high > low else low + 1.0) for column, (low, high) in ends.items()}
+
+
+def _design(features: Mapping[str, Any], target: str, bounds: Any, intercept: bool, strict: bool) -> LinearDesign:
+    try:
+        return LinearDesign(features, target, bounds, intercept=intercept, strict=strict)
+    except NetworkError as error:
+        raise DomainError(str(error)) from None

@@ -1,10 +1,7 @@
 """What is sensitive: exact counts that add, and the engines that make them.
 
-``dg.count`` takes rows as they are; ``regression_moments`` and ``sufficient_statistics`` sum the numbers of a linear
-design and of an exponential family. ``encode`` makes codes of rows that are counted often, ``cap_rows`` of a few rows
-of each person. ``count_groups`` and ``regression_groups`` take groups of rows in one pass, wherever they lie.
-``Codes``, ``Counts`` and ``Moments`` are as sensitive as the rows. ``infer_domain`` reads levels off
-public rows. Names are imported when they are first used.
+``encode`` makes codes of rows that are counted often, ``cap_rows`` of a few rows of each person. ``Codes``, ``Counts``
+and ``Moments`` are as sensitive as the rows.
 
 >>> import dpgraph as dg
 >>> import pandas as pd

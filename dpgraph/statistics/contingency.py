@@ -1,15 +1,9 @@
 """Contingency tables of encoded columns, by the fastest method; all methods give the same cells.
 
-Plain numpy counts packed joint histograms. Where there are enough rows to repay loading the compiler, small tables are
-bit-sliced by compiled loops in threads, also after calls that would have repaid it together. Arrays in, arrays out;
-the choice affects the time only.
-
-Bit-slicing: a block of rows becomes one bit a row for each variable and level. The count of a cell is the number of
-bits left when the bitmaps of its levels are ANDed. The work grows with the cells, so it pays for small tables.
-
-Histograms of cell numbers: the work grows with the rows alone and the memory besides the table with the block alone,
-so they serve large tables, however sparse. Small tables are packed: one joint table is counted and each is a margin of
-it.
+Plain numpy counts packed joint histograms: work grows with the rows alone, so they serve large tables, however sparse;
+small tables are margins of one joint table. Where there are enough rows to repay loading the compiler, small tables are
+bit-sliced by compiled loops in threads: a block of rows becomes one bit a row for each variable and level, and the
+count of a cell is the number of bits left when the bitmaps of its levels are ANDed.
 """
 
 from __future__ import annotations
@@ -87,24 +81,20 @@ def add_tables(
     """
     rows = len(columns[0]) if columns else 0
     kernels = _paying_kernels(rows, sizes, tables, fast)
-    sliced = [at for at, table in enumerate(tables) if kernels and _small(table, sizes)]
+    narrow = [all(sizes[v] <= MOST_LEVELS for v in table) for table in tables]
+    cells = [math.prod(sizes[v] for v in table) for table in tables]
+    sliced = [at for at in range(len(tables)) if kernels and narrow[at] and cells[at] <= SLICED]
     if kernels and sliced and rows:
         small = [tables[at] for at in sliced]
 
         def counted(stopped: Event, part: Sequence[Column]) -> Integers:
             return sliced_counts(part, sizes, small, kernels, stopped=stopped)
 
-        cells = _in_threads(counted, columns, rows)
         ends = np.cumsum([len(totals[at]) for at in sliced])[:-1]
-        for at, found in zip(sliced, np.split(cells, ends), strict=True):
+        for at, found in zip(sliced, np.split(_in_threads(counted, columns, rows), ends), strict=True):
             np.add(totals[at], found, out=totals[at])
     rest = sorted(set(range(len(tables))) - set(sliced))
     histogram_counts(columns, sizes, [tables[at] for at in rest], [totals[at] for at in rest])
-
-
-def _small(table: Table, sizes: Sequence[int]) -> bool:
-    few = all(sizes[v] <= MOST_LEVELS for v in table)
-    return few and math.prod(sizes[v] for v in table) <= SLICED
 
 
 def _paying_kernels(

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -20,14 +20,16 @@ from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.privacy.scope import RowCap, RowGroup, joined
 from dpgraph.statistics.contingency import add_tables
 from dpgraph.statistics.rows.batches import Batch
-from dpgraph.statistics.rows.codes import Codes, encode, encode_batch
-from dpgraph.statistics.rows.persons import PersonCap
+from dpgraph.statistics.rows.codes import Codes, check_declarations, encode_batch
 from dpgraph.statistics.summary import summarise
 from dpgraph.structure.domain import Domain, DomainError, Level, NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.merging import measured_families
 from dpgraph.structure.network import Family, Holding, Network
 from dpgraph.structure.tables import margin
+
+if TYPE_CHECKING:
+    from dpgraph.statistics.rows.persons import PersonCap
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,8 +169,8 @@ def count(
             ``rows_per_person`` of each person's rows, whatever the rows of others (``dg.statistics.cap_rows``). Give it
             all rows at once; they are then held encoded in memory, or by the workers of a cluster.
         rows_per_person: How many rows of one person count, for ``person``; the budget's unit must cover as many.
-        engine: For a Parquet path that every worker can read: a ``SparkSession``, or ``"dask"`` for Dask's active
-            scheduler. Its workers then read the row groups themselves.
+        engine: Whose workers read the row groups of a Parquet path: a ``SparkSession``, or ``"dask"`` for Dask's active
+            scheduler.
         progress: Shows on a terminal's stderr which share of a Parquet path is counted, or the time; never how many
             rows.
 
@@ -187,7 +189,7 @@ def count(
     """
     _check_network(network, "count")
     if isinstance(rows, Codes):
-        encode(rows, network.domain)  # refuses codes of other declarations
+        check_declarations(rows, network.domain)
     asked: Any = {"person": person, "rows_per_person": rows_per_person, "engine": engine, "progress": progress}
     return summarise(rows, Families(network), where=where, **asked)
 
@@ -205,8 +207,7 @@ def count_groups(
 ) -> dict[Any, Counts]:
     """Counts every family in each group of rows, in one pass, for the budgets of ``Budget.parallel``.
 
-    The counts of ``count(rows, network, where={by: level})``, for all levels at once. The rows of a person are capped
-    once, of all rows, before the groups are counted.
+    The counts of ``count(rows, network, where={by: level})``, for all levels at once.
 
     Args:
         rows: As ``count`` takes them, but for ``Codes``, of which ``count(codes, network, where=...)`` counts a group.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,6 @@ from dpgraph.statistics.rows.batches import Batch, Columns
 from dpgraph.statistics.rows.cells import cells_of, real_number
 from dpgraph.statistics.rows.codes import Codes, encode_column
 from dpgraph.statistics.rows.design_columns import real_values
-from dpgraph.statistics.rows.persons import PersonCap
 from dpgraph.statistics.summary import summarise
 from dpgraph.structure.conversion import PublicWords, array_of
 from dpgraph.structure.design import LinearDesign
@@ -33,6 +32,9 @@ from dpgraph.structure.expfam import ExponentialFamily, Multinomial
 from dpgraph.structure.frozen import frozen_array
 from dpgraph.structure.moments import MomentDescription
 from dpgraph.structure.outcomes import OutcomeDescription
+
+if TYPE_CHECKING:
+    from dpgraph.statistics.rows.persons import PersonCap
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +155,7 @@ def sufficient_statistics(
         column: The column of the rows that holds the records.
         where: Sums only the rows in which each of these variables of ``domain`` has the level given; with ``column``.
         domain: Declares the variables of ``where``.
-        person: The column that says whose row it is, as for ``count``; with ``column``, and not with ``where``.
+        person: As for ``count``; with ``column``.
         rows_per_person: As for ``count``.
         engine: As for ``count``.
         progress: As for ``count``.
@@ -198,17 +200,12 @@ def _sums(records: npt.NDArray[Any], description: MomentDescription) -> Integers
     if isinstance(description.family, Multinomial):
         return np.bincount(records, minlength=len(description.names))
     low, high = description.limits
-    index = _nearest(description, records[(records >= low) & (records <= high)])
-    return np.bincount(index, minlength=description.points.size) @ description.contributions
-
-
-def _nearest(description: MomentDescription, records: npt.NDArray[np.float64]) -> Integers:
-    """The index of the nearest public point of each record; ties and errors of rounding go to either neighbour."""
-    low, high = float(description.points[0]), float(description.points[-1])
-    last = description.points.size - 1
-    if last == 0:
-        return np.zeros(records.size, np.int64)
-    return np.clip(np.rint((records - low) / (high - low) * last), 0, last).astype(np.int64)
+    records = records[(records >= low) & (records <= high)]
+    # the nearest public point of each record; ties and errors of rounding go to either neighbour
+    first, last, steps = float(description.points[0]), float(description.points[-1]), description.points.size - 1
+    place = (records - first) / (last - first) * steps if steps else np.zeros(records.size)
+    index = np.clip(np.rint(place), 0, steps).astype(np.int64)
+    return np.bincount(index, minlength=steps + 1) @ description.contributions
 
 
 def _check_support(records: npt.NDArray[np.float64], family: ExponentialFamily) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +20,12 @@ from dpgraph.statistics.moments import Moments
 from dpgraph.statistics.rows.arrow import Held
 from dpgraph.statistics.rows.batches import Batch, Columns
 from dpgraph.statistics.rows.design_columns import Flags, Reals, array_batches, columns_of, design_values
-from dpgraph.statistics.rows.persons import PersonCap
 from dpgraph.statistics.summary import summarise
 from dpgraph.structure.design import MOST_SUM, RESOLUTION, Bounded, Column, LinearDesign
 from dpgraph.structure.domain import Domain, DomainError, Level
+
+if TYPE_CHECKING:
+    from dpgraph.statistics.rows.persons import PersonCap
 
 #: Entries of the columns multiplied at once: a few megabytes; a block's sums of products stay below 2^53.
 BLOCK = 1 << 21
@@ -107,8 +109,8 @@ def regression_moments(
         where: Sums only the rows in which each of these variables has the level given, for ``Budget.parallel``. The
             variables are features with levels, or declared by ``domain``; all rows must fit the design.
         domain: Declares variables of ``where`` that are no features.
-        person: As for ``count``; not of a pair of arrays, and not with ``where``. A row that ``on_missing="drop"``
-            drops does not count as one of its person's.
+        person: As for ``count``; not of a pair of arrays. A row that ``on_missing="drop"`` drops does not count as one
+            of its person's.
         rows_per_person: As for ``count``.
         engine: As for ``count``.
         progress: As for ``count``.

@@ -24,7 +24,7 @@ from dpgraph import memory
 from dpgraph.privacy.checks import Integers, check_whole
 from dpgraph.privacy.scope import RowGroup
 from dpgraph.statistics.rows.arrow import UNREADABLE, batches, foreign_engine
-from dpgraph.statistics.rows.batches import Batch, Declared, batch_length
+from dpgraph.statistics.rows.batches import Batch, Declared, batch_length, slices
 from dpgraph.statistics.rows.codes import Codes, group_of
 from dpgraph.statistics.tally import Kernel, Tally, read_parts
 from dpgraph.structure.conversion import OURS, PublicWords
@@ -114,20 +114,26 @@ def _groups(
         for name in () if coded else (condition.by for condition in found.conditions):
             if name in own and own[name] != declared[name]:
                 raise DomainError(f"{name!r} is declared otherwise by the {kernel.of}; a group needs one declaration")
-            if kernel.columns.strict and undeclared_actions(declared[name]) and name not in own:
-                raise DomainError(
-                    f"{name!r} could refuse a row, and the {kernel.of} is strict; make the domain strict as well"
-                )
         return found
 
+    def check_strict(names: Iterable[str]) -> None:
+        for one in names if kernel.columns.strict else ():
+            if domain is not None and one not in own and undeclared_actions(domain[one]):
+                raise DomainError(
+                    f"{one!r} could refuse a row, and the {kernel.of} is strict; make the domain strict as well"
+                )
+
     if by is None:
-        return {None: None if where is None else group(where)}
+        found = None if where is None else group(where)
+        check_strict(where or ())
+        return {None: found}
     names = (by,) if isinstance(by, str) else tuple(by) if isinstance(by, list | tuple) else ()
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise DomainError(f"by must be the name of a variable, or a list of several names; got {by!r}")
     for name in names:
         if name not in declared:
             raise DomainError(f"by names {name!r}, which is not declared with levels; declare it by domain=...")
+    check_strict(names)
     levels = [declared[name].levels for name in names]
     many = math.prod(map(len, levels))
     if many > MOST_GROUPS:
@@ -175,7 +181,8 @@ def total(rows: Any, tally: Tally, engine: Any = None, progress: bool = False) -
         with _bar(progress, "counting {percentage:3.0f}%|{bar}| {elapsed}") as advance:
             return _sum((in_pieces([piece], tally.domain, alone) for piece in pieces), tally, advance, many)
     with _bar(progress, "counting {elapsed}") as advance:
-        return _sum(_slices(batches(rows, tally.domain), tally.rows_at_once), tally, advance)
+        found, most = batches(rows, tally.domain), tally.rows_at_once  # larger batches are shared by threads
+        return _sum(([(part, is_text)] for batch, is_text in found for part in slices(batch, most)), tally, advance)
 
 
 def _cluster(engine: Any, rows: Any, domain: Declared) -> tuple[list[Piece], Any]:
@@ -203,15 +210,6 @@ def _pieces(path: str | Path, domain: Declared) -> list[Piece] | None:
 
     place = place_of(path)
     return pieces(place.absolute(), domain) if place.is_parquet() else None
-
-
-def _slices(found: Part, rows: int | None) -> Iterator[Part]:
-    """Each batch as a part, larger ones cut where threads are to share them."""
-    for batch, is_text in found:
-        many = batch_length(batch)
-        for start in range(0, max(1, many), rows or max(1, many)):
-            part = batch if rows is None or many <= rows else {n: a.slice(start, rows) for n, a in batch.items()}
-            yield [(part, is_text)]
 
 
 def _sum(parts: Iterable[Part], tally: Tally, advance: Callable[[float], None], many: int = 0) -> Integers:

@@ -1,10 +1,9 @@
 """What is summed of any part of the rows, which every engine reads on its threads or machines.
 
-Law: the vectors of parts that contain each row once add up to the vector of the whole. The part of a group is the
-vector of its own rows (proofs.md P124). Where a cap keeps some rows of each person, every part is first read where it
-lies: whose each row is, and whole numbers for what it holds. Then the rows of one person are brought together, and
-those that the cap keeps are summed. They are a function of the key and of a person's own rows (proofs.md P86), so all
-engines give the same integers for one key.
+Law: the vectors of parts that contain each row once add up to the vector of the whole; the part of a group is the
+vector of its own rows (proofs.md P124). Under a cap every part is first read where it lies: whose each row is, and
+whole numbers for what it holds. Then the rows of one person are brought together, and those that the cap keeps are
+summed: a function of the key and of a person's own rows (proofs.md P86), the same on all engines.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import pyarrow as pa
 from dpgraph.privacy.checks import Integers
 from dpgraph.privacy.scope import RowCap, RowGroup
 from dpgraph.statistics.rows.arrow import batches
-from dpgraph.statistics.rows.batches import Batch, Columns, Declared, batch_length
+from dpgraph.statistics.rows.batches import Batch, Columns, Declared, slices
 from dpgraph.statistics.rows.codes import code_dtype, encode_column, members
 from dpgraph.structure.domain import Bins, Categories
 
@@ -114,10 +113,7 @@ class Tally:
 
     def add(self, batch: Batch, vector: Integers, is_text: bool = False) -> None:
         """Adds the rows of a batch to a vector, in place. Sensitive."""
-        many = batch_length(batch)
-        step = self.rows_at_once or max(1, many)
-        for start in range(0, many, step):
-            part = batch if many <= step else {name: array.slice(start, step) for name, array in batch.items()}
+        for part in slices(batch, self.rows_at_once):
             self.add_read(*self.read(part, is_text), vector)
 
     def read(self, batch: Batch, is_text: bool = False) -> tuple[dict[str, Any], Flags | None]:
@@ -207,13 +203,10 @@ def buckets(rows: Any, many: int, tally: Tally, source: Source) -> list[list[pa.
     found: list[list[pa.RecordBatch]] = [[] for _ in range(many)]
     for part in read_parts(rows, tally, source):
         words = part.column(0).dictionary_encode()
-        chosen = [_bucket(name, tally.cap.key, many) for name in words.dictionary.to_pylist()]
+        key: Any = {"digest_size": 8, "key": tally.cap.key, "person": b"bucket"}
+        hashed = [hashlib.blake2b(name.encode(), **key).digest() for name in words.dictionary.to_pylist()]
+        chosen = [int.from_bytes(digest, "little") % many for digest in hashed]
         numbers = np.array(chosen, np.int64)[words.indices.to_numpy()]
         for number in np.unique(numbers):
             found[number].append(part.filter(pa.array(numbers == number)))
     return found
-
-
-def _bucket(name: str, key: bytes, many: int) -> int:
-    digest = hashlib.blake2b(name.encode(), digest_size=8, key=key, person=b"bucket").digest()
-    return int.from_bytes(digest, "little") % many

@@ -16,7 +16,7 @@ from unittest import mock
 import numpy as np
 
 import dpgraph as dg
-from dpgraph.estimators.private_fits import ClosedDoor
+from dpgraph.estimators.cross_validation import ClosedDoor
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import Made, Receipt
 from dpgraph.privacy.exact_loss import NoiseCall, RecordingNoise, check_same_call, same_value

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import dpgraph as dg
-from dpgraph.estimators.declared_bounds import DeclaredBounds
+from dpgraph.estimators.regression import DeclaredBounds
 
 FRAME = pd.DataFrame({"age": [30.0, 40.0], "sex": ["F", "M"], "more": [7.0, 7.0]})
 TARGET = "pay", np.array([10.0, 20.0])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpgraph as dg
-from dpgraph.estimators.folds import first_rows, folds_by_person, folds_by_position, person_ids, readable
+from dpgraph.estimators.cross_validation import first_rows, folds_by_person, folds_by_position, person_ids, readable
 
 IDS = st.lists(st.one_of(st.integers(-50, 50), st.text(max_size=3), st.uuids()), min_size=1, max_size=12)
 

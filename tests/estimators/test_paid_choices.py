@@ -12,8 +12,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.estimators.graphs import measured_pairs
-from dpgraph.estimators.graphs.methods import METHODS, best_method, noise_shares
-from dpgraph.estimators.learning import learning_task
+from dpgraph.estimators.learning import METHODS, best_method, learning_task, noise_shares
 from dpgraph.files.documents import document
 from dpgraph.inference.graphs.reading import read_families
 from dpgraph.privacy.composition import rho_of

@@ -10,7 +10,7 @@ from scipy.sparse import coo_matrix
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import dpgraph as dg
-from dpgraph.estimators import held_out
+from dpgraph.estimators import evaluation
 from dpgraph.estimators.evaluation import outcomes
 from dpgraph.models.hmm import entry_log_probability
 from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
@@ -102,14 +102,14 @@ def judged(request):
 def said(model, X, y):
     """The numbers that rows are judged by, one line a row."""
     if isinstance(model, dg.results.NaiveBayes | dg.results.NaiveBayesEnsemble):
-        return held_out.class_probabilities(model, X, y)[1]
+        return evaluation.class_probabilities(model, X, y)[1]
     if isinstance(model, dg.results.HiddenMarkovModel):
         return entry_log_probability(model, encode(X, model.network.domain).columns)
     if isinstance(model, LogisticRegression):
-        return held_out.foreign_probabilities(model, X, y)[1]
+        return evaluation.foreign_probabilities(model, X, y)[1]
     if isinstance(model, LinearRegression):
-        return held_out.foreign_prediction(model, X, y)[1]
-    return held_out.target_and_prediction(model, X, y)[1]
+        return evaluation.foreign_prediction(model, X, y)[1]
+    return evaluation.target_and_prediction(model, X, y)[1]
 
 
 def test_one_row_more_adds_what_it_adds_alone(judged):
@@ -165,7 +165,7 @@ class Asked:
 )
 def test_other_models_are_asked_of_each_different_row_by_itself(X):
     model = Asked()
-    _, found = held_out.foreign_prediction(model, X, np.zeros(4))
+    _, found = evaluation.foreign_prediction(model, X, np.zeros(4))
     assert found.tolist() == [1, 2, 1, 3]
     assert [len(rows) for rows in model.rows] == [1, 1, 1]
     assert all(list(rows.index) == [0] for rows in model.rows if hasattr(rows, "iloc"))
@@ -173,7 +173,7 @@ def test_other_models_are_asked_of_each_different_row_by_itself(X):
 
 def test_a_sparse_matrix_is_asked_row_by_row_too():
     model = Asked()
-    held_out.foreign_prediction(model, coo_matrix(np.eye(3)), np.zeros(3))
+    evaluation.foreign_prediction(model, coo_matrix(np.eye(3)), np.zeros(3))
     assert [rows.shape for rows in model.rows] == [(1, 3)] * 3
 
 
@@ -185,7 +185,7 @@ def test_no_rows_have_no_outcomes(X):
 
 def test_rows_of_another_number_than_y_are_refused():
     with pytest.raises(DomainError, match="X and y differ in length"):
-        held_out.foreign_prediction(Asked(), np.zeros((3, 1)), np.zeros(4))
+        evaluation.foreign_prediction(Asked(), np.zeros((3, 1)), np.zeros(4))
 
 
 def test_models_of_two_threads_warn_in_silence(capfd):

@@ -1,14 +1,10 @@
 """Which tables to measure, from the noise they would get, about how many rows there are, and the domain: no data.
 
-A pair is worth its share of the budget where its noise is small beside what independence would miss of it. What is
-expected of a plan is the mean total variation of all pairs: that of both variables, and for a measured pair its noise,
-which shrinking keeps from exceeding what independence would miss; a pair that is not measured misses that.
-
-With Gaussian noise under add-remove, narrow pairs and variables are measured in the residual basis (proofs.md P29): no
-noise is spent on variables again in each of their pairs. How much independence misses is not known, so the mean there
-is over a range of strengths too, and in a wide domain over pairs that do not depend at all. Where pairs drown at every
-strength, single variables get all. Where even the tables of three variables would have little noise, all of them are
-measured, beside all pairs, if the joint of the domain is written down.
+Expected of a plan is the mean total variation of all pairs: that of both variables, and for a measured pair its noise,
+which shrinking keeps from exceeding what independence would miss; a pair that is not measured misses that. With
+Gaussian noise under add-remove, narrow pairs and variables are measured in the residual basis (proofs.md P29), and the
+mean is over a range of strengths of dependence too. Where even tables of three variables would have little noise, all
+of them are measured beside all pairs, if the joint of the domain is written down.
 """
 
 from __future__ import annotations

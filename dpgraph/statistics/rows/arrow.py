@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,35 +129,20 @@ def _from_pandas(frame: Any, domain: Declared) -> Batch:
     with PublicWords("the table's columns cannot be listed"):
         names = list(frame.columns)
     check_columns(names, domain, "the table")
-    return {name: _pandas_column(frame, name, domain) for name in domain.names}
+    found: Batch = {}
+    for name, declared in domain.variables.items():
+        with PublicWords(f"column {name!r} holds values of more than one kind; make it all text or all numbers"):
+            found[name] = pandas_array(frame[name], partial(_typed, declared=declared) if domain.strict else _plain)
+    return found
 
 
-def _pandas_column(frame: Any, name: str, domain: Declared) -> pa.Array:
-    """One column of a DataFrame by its declared name, NaN as null."""
-    with PublicWords(f"column {name!r} holds values of more than one kind; make it all text or all numbers"):
-        return strict_array(frame[name], domain.variables[name]) if domain.strict else pandas_array(frame[name])
+def _plain(values: Any) -> pa.Array:
+    dense = values.array.to_dense() if hasattr(values.array, "sp_values") else values
+    return _single_array(pa.array(dense, from_pandas=True))
 
 
-def pandas_array(series: Any) -> pa.Array:
-    """One column of a DataFrame, NaN as null."""
-    values: Any = series.array
-    if hasattr(values, "sp_values"):
-        return pa.array(values.to_dense(), from_pandas=True)
-    if not _is_categorical(values):
-        return _single_array(pa.array(series, from_pandas=True))
-    return _dictionary_array(values, _single_array(pa.array(values.categories, from_pandas=True)))
-
-
-def strict_array(series: Any, declared: Any) -> pa.Array:
-    """One column, of which no value is refused: columns without a type are converted cell by cell."""
-    values: Any = series.array
-    if _is_categorical(values):
-        return _dictionary_array(values, _typed_array(values.categories, declared))
-    return _typed_array(series, declared)
-
-
-def _typed_array(values: Any, declared: Any) -> pa.Array:
-    """Values converted by their type, or cell by cell where they have none."""
+def _typed(values: Any, declared: Any) -> pa.Array:
+    """Values of which none is refused: converted by their type, or cell by cell where they have none."""
     if values.dtype != object:
         try:
             return _single_array(pa.array(values, from_pandas=True))
@@ -167,21 +153,21 @@ def _typed_array(values: Any, declared: Any) -> pa.Array:
     return typed_cells(values.to_numpy(dtype=object), declared)
 
 
-def _dictionary_array(values: Any, words: pa.Array) -> pa.Array:
-    codes = values.codes
+def _single_array(array: Any) -> pa.Array:
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def pandas_array(series: Any, convert: Callable[[Any], pa.Array] = _plain) -> pa.Array:
+    """One column of a DataFrame, NaN as null; of a categorical one ``convert`` is given the categories."""
+    values: Any = series.array
+    if not (hasattr(values, "categories") and hasattr(values, "codes")):
+        return convert(series)
+    words, codes = convert(values.categories), values.codes
     if codes.min(initial=0) < 0:  # a null of the dictionary in place of one of the column: no bitmap to make and read
         words = pa.concat_arrays([words, pa.nulls(1, words.type)])
         codes = codes.copy()
         codes[codes < 0] = len(words) - 1
     return pa.DictionaryArray.from_arrays(pa.array(codes), words, ordered=values.ordered, safe=False)
-
-
-def _is_categorical(values: Any) -> bool:
-    return hasattr(values, "categories") and hasattr(values, "codes")
-
-
-def _single_array(array: Any) -> pa.Array:
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
 def _from_arrow(rows: Any, domain: Declared) -> Iterator[Batch]:

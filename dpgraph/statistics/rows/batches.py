@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,13 @@ def batch_rows(domain: Declared) -> int:
 def batch_length(batch: Mapping[str, pa.Array]) -> int:
     """How many rows a batch has; sensitive."""
     return len(next(iter(batch.values())))
+
+
+def slices(batch: Batch, rows: int | None) -> Iterator[Batch]:
+    """A batch in parts of at most so many rows, without a copy; None for one part."""
+    many = batch_length(batch)
+    for start in range(0, max(1, many), rows or max(1, many)):
+        yield batch if rows is None or many <= rows else {name: a.slice(start, rows) for name, a in batch.items()}
 
 
 def select_columns(batch: pa.RecordBatch, domain: Declared, where: str = "the table") -> Batch:

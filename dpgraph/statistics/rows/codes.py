@@ -101,7 +101,8 @@ def encode(rows: Any, domain: Domain) -> Codes:
     Codes(1 variables, sensitive)
     """
     if isinstance(rows, Codes):
-        return _restricted(rows, domain)
+        check_declarations(rows, domain)
+        return Codes(domain, FrozenMap((name, rows.columns[name]) for name in domain.names), rows.cap)
     columns = read_columns(rows, domain, lambda batch, text: list(encode_batch(batch, domain, text).values()))
     return Codes(domain, FrozenMap(zip(domain.names, columns, strict=True)))
 
@@ -115,13 +116,11 @@ def group_of(where: Mapping[str, Level], domain: Domain, advice: str) -> RowGrou
     """The rows in which each variable has the level given; ``advice`` ends the refusal of an undeclared variable."""
     if not isinstance(where, Mapping) or not where:
         raise DomainError(f"where must be variables with a level each, such as {{'region': 'north'}}; got {where!r}")
-    return RowGroup(tuple(_condition(name, level, domain, advice) for name, level in where.items()))
-
-
-def _condition(name: str, level: Level, domain: Domain, advice: str) -> Condition:
-    if name not in domain:
-        raise DomainError(f"where names {name!r}, which is not declared; {advice}")
-    return Condition(name, domain.levels(name)[domain.code(name, level)], domain[name])
+    for name in where:
+        if name not in domain:
+            raise DomainError(f"where names {name!r}, which is not declared; {advice}")
+    levels = {name: domain.levels(name)[domain.code(name, level)] for name, level in where.items()}
+    return RowGroup(tuple(Condition(name, level, domain[name]) for name, level in levels.items()))
 
 
 def members(columns: Mapping[str, npt.NDArray[Any]], group: RowGroup) -> npt.NDArray[np.bool_]:
@@ -139,12 +138,11 @@ def select(codes: Codes, group: RowGroup) -> Codes:
     return replace(codes, columns=FrozenMap((name, column[wanted]) for name, column in codes.columns.items()))
 
 
-def _restricted(codes: Codes, domain: Domain) -> Codes:
-    """The columns of a domain from codes made for another, whose declarations must be the same."""
+def check_declarations(codes: Codes, domain: Domain) -> None:
+    """Refuses codes that were made by other declarations of a domain's variables."""
     for name in domain.names:
         if name not in codes.domain or codes.domain[name] != domain[name]:
             raise DomainError(f"the codes were made with another declaration of {name!r}; encode the rows again")
-    return Codes(domain, FrozenMap((name, codes.columns[name]) for name in domain.names), codes.cap)
 
 
 def encode_column(

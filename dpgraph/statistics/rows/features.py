@@ -66,19 +66,18 @@ def table_frame(X: Any) -> pd.DataFrame:
         return pd.DataFrame({str(name): X[name].to_numpy() for name in columns})
 
 
-def declared_columns(frame: pd.DataFrame, declared: Collection[str] | None) -> pd.DataFrame:
-    """The declared columns of a table, in the table's order; None for all."""
+def declared_columns(frame: pd.DataFrame, declared: Collection[str] | None, like: Sequence[str] = ()) -> pd.DataFrame:
+    """The declared columns of a table, None for all; in the order of ``like`` where that names the same columns."""
     with PublicWords(UNREADABLE):
         names = [str(name) for name in frame.columns]
-    wanted = [declared is None or name in declared for name in names]
-    kept = [name for name, want in zip(names, wanted, strict=True) if want]
-    for name in declared or ():
-        if kept.count(name) > 1:
-            raise DomainError(f"column {name!r} is there more than once in X; keep one of them")
+    kept = [name for name in names if declared is None or name in declared]
+    place = {name: i for i, name in enumerate(names)}
     if len(set(kept)) < len(kept):
-        raise DomainError("a column is there more than once in X; keep one of them")
+        twice = "a column" if declared is None else f"column {next(n for n in kept if kept.count(n) > 1)!r}"
+        raise DomainError(f"{twice} is there more than once in X; keep one of them")
+    order = [place[name] for name in (like if sorted(like) == sorted(kept) else kept)]
     with PublicWords(UNREADABLE):
-        return frame if all(wanted) else frame.loc[:, wanted]
+        return frame if order == list(range(len(names))) else frame.iloc[:, order]
 
 
 def array_frame(array: npt.NDArray[Any], names: Sequence[str], *, strict: bool) -> pd.DataFrame:

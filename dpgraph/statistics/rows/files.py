@@ -48,10 +48,6 @@ class Place:
     address: str = ""
 
     @property
-    def _system(self) -> Any:
-        return _opened(self.address)[0]
-
-    @property
     def name(self) -> str:
         """The last part of its path."""
         return PurePosixPath(self.path).name if self.address else Path(self.path).name
@@ -102,7 +98,7 @@ class Place:
     def _remote(self) -> Iterator[Any]:
         compression = "gzip" if self.named((".gz",)) else None
         with PublicWords(_unreachable(self), passing=OURS):
-            opened = self._system.open(self.path, "rb")
+            opened = _opened(self.address)[0].open(self.path, "rb")
         with opened as file:
             yield pa.input_stream(file, compression=compression) if compression else file
 
@@ -112,7 +108,7 @@ class Place:
 
     def _asked(self, question: str) -> Any:
         with PublicWords(_unreachable(self), passing=OURS):
-            return getattr(self._system, question)(self.path)
+            return getattr(_opened(self.address)[0], question)(self.path)
 
 
 def place_of(path: str | Path) -> Place:
@@ -261,20 +257,15 @@ def _read(path: Place, row_groups: tuple[int, ...], domain: Declared, threads: b
 
 def _file_pieces(path: Place, domain: Declared) -> list[Piece]:
     """The pieces of one file, small row groups put together."""
-    with PublicWords(_unreadable(path), passing=OURS):
-        rows = _row_groups(path, domain)
+    import pyarrow.parquet as pq
+
+    with PublicWords(_unreadable(path), passing=OURS), path.open() as source, pq.ParquetFile(source) as file:
+        check_columns(file.schema_arrow.names, domain, path.name)
+        rows = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
     before = [0, *accumulate(rows)]
     together = groupby(range(len(rows)), key=lambda i: before[i] // PIECE_ROWS)
     groups = [tuple(group) for _, group in together]
     return [Piece(path.path, group, sum(rows[i] for i in group), path.address) for group in groups]
-
-
-def _row_groups(path: Place, domain: Declared) -> list[int]:
-    import pyarrow.parquet as pq
-
-    with path.open() as source, pq.ParquetFile(source) as file:
-        check_columns(file.schema_arrow.names, domain, path.name)
-        return [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -1,18 +1,13 @@
 """A cap on the rows of each person, who is identified by a column.
 
-Which rows of a person are kept depends on that person's rows and on a key, so no person affects which rows of another
-are counted: adding or removing a person changes that person's kept rows and nothing else (``kept``). What was dropped
-is said nowhere.
-
 Every row of a person has a pseudo-random number, from the key, the person's name, the contents of the row and how many
-rows of that person hold the same before it; the rows with the lowest numbers are kept. Rows of equal contents are
-interchangeable, so the kept rows, as a multiset, depend neither on the order of rows, nor on how they were split among
-files and machines (proofs.md P86). The numbers need no cryptographic strength: the promise holds for every fixed key,
-and a fresh one keeps rows from being made to be kept.
+rows of that person hold the same before it. The rows with the lowest numbers are kept; what was dropped is said
+nowhere. So no person affects which rows of another are counted, and the kept rows, as a multiset, depend neither on the
+order of rows nor on how they were split among files and machines (proofs.md P86). The promise holds for every fixed
+key; a fresh one keeps rows from being made to be kept.
 
-A cap holds for the rows of one call. A person in two parts that are capped separately may have as many kept rows in
-each, so counts of such parts are not added (``privacy.scope.joined``), unless the parts are declared to share no
-person.
+A cap holds for the rows of one call: counts of parts that are capped separately are not added
+(``privacy.scope.joined``), unless the parts are declared to share no person.
 """
 
 from __future__ import annotations
@@ -128,8 +123,7 @@ def refuse_group(where: Any, cap: PersonCap | None, advice: str) -> None:
 def cap_rows(rows: Any, domain: Domain, person: str, rows_per_person: int, *, part: str | None = None) -> Codes:
     """Encodes some rows of each person, chosen by a fresh secret key whatever the rows of others, and drops the rest.
 
-    Each of a person's rows has the same chance to be kept. Give it the whole log. For the groups of ``Budget.parallel``
-    cap first and then count with ``where=``: ``release`` refuses groups that are capped separately.
+    Give it the whole log. For the groups of ``Budget.parallel`` cap first and then count with ``where=``.
 
     Args:
         rows: As ``dg.count`` takes them, but for ``Codes`` and tables on a cluster.

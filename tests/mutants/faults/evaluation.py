@@ -48,7 +48,7 @@ MUTANTS = (
     ),
     Mutant(
         "models of other libraries asked about all rows at once",
-        "estimators/held_out.py",
+        "estimators/evaluation.py",
         "np.array(method(rows[place : place + 1]))",
         "np.array(method(rows[:]))[place : place + 1]",
         (
@@ -58,7 +58,7 @@ MUTANTS = (
     ),
     Mutant(
         "rows are one where their cells are equal",
-        "estimators/held_out.py",
+        "estimators/evaluation.py",
         "return (type(cell), repr(cell)) if type(cell) in (bool, int, float, str) else id(cell)",
         "return cell",
         (f"{ALONE}::test_other_models_are_asked_of_each_different_row_by_itself",),
@@ -145,8 +145,8 @@ MUTANTS = (
     Mutant(
         "an evaluation that judges every row of a person",
         "estimators/evaluation.py",
-        "held_out.judged_rows(fitted, X, y, cap, group)",
-        "held_out.judged_rows(fitted, X, y, None, group)",
+        "judged_rows(fitted, X, y, cap, group)",
+        "judged_rows(fitted, X, y, None, group)",
         (f"{PERSONS}::test_so_many_rows_of_a_person_are_judged_as_the_unit_protects",),
     ),
     Mutant(
@@ -168,7 +168,7 @@ MUTANTS = (
     ),
     Mutant(
         "a model's error that repeats a row",
-        "estimators/held_out.py",
+        "estimators/evaluation.py",
         "    with PublicWords(problem):\n        rows, many",
         "    if True:\n        rows, many",
         (f"{JUDGED}::test_refusals_charge_nothing_and_repeat_no_row",),
@@ -176,8 +176,8 @@ MUTANTS = (
     Mutant(
         "a group's budget that judges all rows",
         "estimators/evaluation.py",
-        "held_out.judged_rows(fitted, X, y, cap, group)",
-        "held_out.judged_rows(fitted, X, y, cap, None)",
+        "judged_rows(fitted, X, y, cap, group)",
+        "judged_rows(fitted, X, y, cap, None)",
         (f"{JUDGED}::test_a_group_is_judged_by_its_own_rows",),
     ),
     Mutant(
@@ -203,7 +203,7 @@ MUTANTS = (
     ),
     Mutant(
         "a second reading in another order",
-        "estimators/held_out.py",
+        "estimators/evaluation.py",
         "held.where(_kept(held, cap, group, declared.strict))",
         "held.where(_kept(read_once(X, columns), cap, group, declared.strict))",
         (
@@ -236,21 +236,21 @@ MUTANTS = (
     ),
     Mutant(
         "a row that names nobody refused by a strict cross-validation",
-        "estimators/folds.py",
+        "estimators/cross_validation.py",
         "person_names(ids) if strict else person_ids(ids)",
         "person_ids(ids)",
         (f"{STRICT}::test_no_cell_refuses_a_cross_validation",),
     ),
     Mutant(
         "the ids of persons read in the open",
-        "estimators/folds.py",
+        "estimators/cross_validation.py",
         'with PublicWords("the ids of persons cannot be read"):',
         "if True:",
         (f"{FOLDS}::test_what_are_no_rows_is_refused_and_not_repeated",),
     ),
     Mutant(
         "the target of a baseline read in the open",
-        "estimators/held_out.py",
+        "estimators/evaluation.py",
         'with PublicWords("y must hold numbers"):',
         "if True:",
         (f"{CANARY}::test_columns[evaluate, y for a scikit-learn regressor]",),

@@ -497,11 +497,8 @@ MUTANTS = (
     Mutant(
         "groups known by the level's name alone",
         "statistics/rows/codes.py",
-        "return Condition(name, domain.levels(name)[domain.code(name, level)], domain[name])",
-        "return Condition(name, level, rows_declaration(name, level, domain))\n\n\n"
-        "def rows_declaration(name: str, level: Level, domain: Domain) -> object:\n"
-        "    from dpgraph.structure.domain import Categories\n\n"
-        "    return Categories(domain.levels(name))",
+        "Condition(name, level, domain[name]) for",
+        "Condition(name, level, Categories(domain.levels(name))) for",
         (f"{PARALLEL}::test_counts_of_other_rows_are_refused_uncharged",),
     ),
     Mutant(
@@ -621,8 +618,8 @@ MUTANTS = (
     Mutant(
         "prior chosen from data",
         "estimators/naive_bayes.py",
-        "            released = fit.release(counts, new._planned(network, target, counts), X)\n",
-        "            released = fit.release(counts, new._planned(network, target, counts), X)\n"
+        "            released = fit.release(counts, new._planned(network, target, counts))\n",
+        "            released = fit.release(counts, new._planned(network, target, counts))\n"
         "            self.prior = self.prior + 1e-6 * counts.sensitive_rows\n",
         ("tests/privacy/test_replay.py::test_add_remove_whatever_the_number_of_rows",),
     ),

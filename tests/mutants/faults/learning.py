@@ -97,7 +97,7 @@ MUTANTS = (
     Mutant(
         "a random state that is read after the charge",
         "estimators/naive_bayes.py",
-        "        check_seed(self.random_state)\n",
+        "        check_learning(self.inference, self.random_state)\n",
         "",
         ("tests/estimators/test_fitting.py::test_a_random_state_that_is_none_charges_nothing",),
     ),
@@ -111,8 +111,8 @@ MUTANTS = (
     Mutant(
         "a setting without a use, paid for",
         "estimators/evaluation.py",
-        "    if given != usual:\n",
-        "    if not name:\n",
+        '    if bounds is not None:\n        raise DomainError("bounds= has no meaning',
+        '    if False:\n        raise DomainError("bounds= has no meaning',
         ("tests/estimators/test_evaluation.py::test_a_setting_that_a_regression_has_no_use_for_is_not_paid_for",),
     ),
 )

@@ -29,13 +29,13 @@ MUTANTS = (
     Mutant(
         "a strict design whose group can refuse a row",
         "statistics/summary.py",
-        "if kernel.columns.strict and undeclared_actions(declared[name]) and name not in own:",
+        "if domain is not None and one not in own and undeclared_actions(domain[one]):",
         "if False:",
         (f"{SUMS}::test_a_strict_design_takes_no_group_that_could_refuse_a_row",),
     ),
     Mutant(
         "rows beyond a thread's share left out",
-        "statistics/summary.py",
+        "statistics/rows/batches.py",
         "for start in range(0, max(1, many), rows or max(1, many)):",
         "for start in range(0, 1):",
         ("tests/statistics/test_regression.py::test_blocks_batches_and_threads_change_nothing",),

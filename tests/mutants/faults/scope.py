@@ -137,7 +137,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a cap that encoding again forgets",
         "statistics/rows/codes.py",
-        "for name in domain.names), codes.cap)",
+        "for name in domain.names), rows.cap)",
         "for name in domain.names))",
         (f"{PERSONS}::test_the_cap_travels_with_the_rows",),
     ),

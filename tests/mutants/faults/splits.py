@@ -24,7 +24,7 @@ MUTANTS = (
     ),
     Mutant(
         "folds hashed without a key",
-        "estimators/folds.py",
+        "estimators/cross_validation.py",
         "digest_size=8, key=key)",
         "digest_size=8)",
         (f"{FOLDS}::test_one_person_is_in_one_fold_and_a_key_decides_which",),
@@ -38,7 +38,7 @@ MUTANTS = (
     ),
     Mutant(
         "a fold by the person's place among the persons",
-        "estimators/folds.py",
+        "estimators/cross_validation.py",
         "folded = {one: _hashed(one, key) % folds for one in set(persons)}",
         "folded = {one: (place + _hashed('', key)) % folds for place, one in enumerate(sorted(set(persons)))}",
         (f"{FOLDS}::test_a_rows_fold_is_the_same_whichever_other_rows_are_there",),
@@ -59,7 +59,7 @@ MUTANTS = (
     ),
     Mutant(
         "the person column is a feature",
-        "estimators/folds.py",
+        "estimators/cross_validation.py",
         "table = table if keep else table.drop(columns=person)",
         "table = table",
         (f"{VALIDATION}::test_a_person_column_is_no_feature",),
@@ -147,14 +147,14 @@ MUTANTS = (
     ),
     Mutant(
         "an estimator that charges nothing is taken",
-        "estimators/private_fits.py",
+        "estimators/cross_validation.py",
         "    if not door.asked:\n",
         "    if False:\n",
         (f"{VALIDATION}::test_what_cannot_be_priced_is_refused_and_nothing_is_charged",),
     ),
     Mutant(
         "copies of one seeded source, equal noise in every fit",
-        "estimators/private_fits.py",
+        "estimators/cross_validation.py",
         'chosen["noise"] = None if isinstance(noise, SecureNoise) else SharedNoise(noise)',
         'chosen["noise"] = None if isinstance(noise, SecureNoise) else noise',
         (f"{VALIDATION}::test_fits_of_one_seeded_source_have_different_noise",),

@@ -22,7 +22,7 @@ MUTANTS = (
     Mutant(
         "columns demanded at predict that nobody declared",
         "estimators/reading.py",
-        "frame: Any = declared_columns(table_frame(X), declared)",
+        "frame: Any = declared_columns(table_frame(X), declared, list(like))",
         "frame: Any = table_frame(X)",
         (f"{TARGETS}::test_columns_that_nobody_declared_do_not_matter_at_fit_or_later",),
     ),
