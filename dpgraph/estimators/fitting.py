@@ -43,11 +43,10 @@ class Fit:
     """A fit in a ``with`` block: ``new`` is a copy of the estimator without fitted attributes, which receives them.
 
     When the block ends they become the estimator's. When it fails before a charge, the earlier ones come back.
-    ``rows`` are those of the caller of ``fit``, for the warning of other rows.
     """
 
-    def __init__(self, estimator: Any, rows: Any) -> None:
-        self._estimator, self._old, self._rows = estimator, _fitted(estimator), rows
+    def __init__(self, estimator: Any) -> None:
+        self._estimator, self._old = estimator, _fitted(estimator)
         self._charges: list[tuple[Budget, int]] = []
         self.new: Any = copy.copy(estimator)
         _forget(self.new)
@@ -60,11 +59,14 @@ class Fit:
             raise
         return self
 
-    def release(self, statistics: Any, mechanism: Any, budget: Budget | None = None) -> Any:
-        """Charges the budget and draws, once; sets ``release_`` and ``privacy_cost_``."""
+    def release(self, statistics: Any, mechanism: Any, rows: Any, budget: Budget | None = None) -> Any:
+        """Charges the budget and draws, once; sets ``release_`` and ``privacy_cost_``.
+
+        ``rows`` are those of the caller of ``fit``, for the warning of other rows.
+        """
         new = self.new
         budget = fit_budget(mechanism, new.budget, new.unit) if budget is None else budget
-        warn_of_other_rows(budget, self._rows)
+        warn_of_other_rows(budget, rows)
         self._charges.append((budget, _charges(budget)))
         new.release_ = release(statistics, mechanism, budget=budget, noise=copy.deepcopy(new.noise))
         vars(self._estimator)["unfinished_release"] = new.release_

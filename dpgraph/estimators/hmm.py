@@ -129,7 +129,7 @@ class PrivateHMM(BaseEstimator):
             ConvergenceWarning: If R-hat in ``diagnostics_`` is above 1.05; it depends on the release alone.
             PriorWarning: If noise moves half or more of what the cells of a state hold together, by the release alone.
         """
-        with Fit(self, log) as fit:
+        with Fit(self) as fit:
             new = fit.new
             numbers = {"chains": self.chains, "iterations": self.iterations, "burn_in": self.burn_in}
             check_choice(self.n_states, self.most_states, self.sequence_effects)
@@ -146,7 +146,7 @@ class PrivateHMM(BaseEstimator):
             budget = self._person_budget(mechanism, network.domain.strict)
             cap = cap_for(self.person, budget, None, self.noise)
             counts = count(log, network, person=cap, progress=self.progress)
-            released = fit.release(counts, mechanism, budget)
+            released = fit.release(counts, mechanism, log, budget)
             settings: dict[str, Any] = {**numbers, "sampler": self.sampler, "inference": self.inference}
             settings |= {"held_out": hidden, "most_states": self.most_states, "sequence_effects": self.sequence_effects}
             settings |= {"sequence": self.sequence, "time": self.time, "progress": self.progress}

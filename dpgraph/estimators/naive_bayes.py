@@ -139,7 +139,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
             DomainWarning: If a variable has more than 1000 levels.
             SplitWarning: If the budget paid for a fit on other rows before; once for each budget.
         """
-        with Fit(self, X) as fit:
+        with Fit(self) as fit:
             new = fit.new
             new._check_settings()
             rows, domain, target, whose = new._read_rows(X, y, person)
@@ -151,7 +151,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
                 check_classifier(network, self.prior)
             cap = cap_for(whose, self.budget, self.unit, self.noise)
             counts = count(rows, network, person=cap, progress=self.progress)
-            released = fit.release(counts, new._planned(network, target, counts))
+            released = fit.release(counts, new._planned(network, target, counts), X)
             if self.inference == "plug-in":
                 learned = plug_in_posterior(released.value, prior=self.prior, counts="expected")
                 new.posterior_ = replace(learned, provenance=released.provenance)

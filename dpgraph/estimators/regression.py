@@ -125,7 +125,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
                 charged.
             ReleaseError, BudgetExceededError: If a setting or the release is refused; nothing is charged.
         """
-        with Fit(self, X) as fit:
+        with Fit(self) as fit:
             new = fit.new
             mechanism = new._checked_mechanism()
             rows, design, whose = new._read_design(X, y, person)
@@ -133,7 +133,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             prior.centre(design)
             cap = cap_for(whose, self.budget, self.unit, self.noise)
             moments = regression_moments(rows, design, person=cap, progress=self.progress)
-            released = fit.release(moments, mechanism)
+            released = fit.release(moments, mechanism, X)
             if callable(getattr(mechanism, "model_of", None)):
                 new.model_, new.diagnostics_ = mechanism.model_of(released), FrozenMap(())
                 new.design_, new.coefficients_ = new.model_.design, new.model_.coefficients()

@@ -288,9 +288,9 @@ ROWS = (
     Mutant(
         "an empty log refused by the estimator",
         "estimators/hmm.py",
-        "            released = fit.release(counts, mechanism, budget)\n",
+        "            released = fit.release(counts, mechanism, log, budget)\n",
         '            if not counts.sensitive_rows:\n                raise DomainError("the log is empty")\n'
-        "            released = fit.release(counts, mechanism, budget)\n",
+        "            released = fit.release(counts, mechanism, log, budget)\n",
         _case("estimators", "PrivateHMM: laplace, plug-in, collapsed", ADD),
     ),
     Mutant(

@@ -618,8 +618,8 @@ MUTANTS = (
     Mutant(
         "prior chosen from data",
         "estimators/naive_bayes.py",
-        "            released = fit.release(counts, new._planned(network, target, counts))\n",
-        "            released = fit.release(counts, new._planned(network, target, counts))\n"
+        "            released = fit.release(counts, new._planned(network, target, counts), X)\n",
+        "            released = fit.release(counts, new._planned(network, target, counts), X)\n"
         "            self.prior = self.prior + 1e-6 * counts.sensitive_rows\n",
         ("tests/privacy/test_replay.py::test_add_remove_whatever_the_number_of_rows",),
     ),
