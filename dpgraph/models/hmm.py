@@ -7,7 +7,7 @@ Given the state of a cell its entries' fields are independent (Foulds et al. 201
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
@@ -338,24 +338,28 @@ class HiddenMarkovModel:
             DomainError: If a cell is not declared.
             InferenceError: If the interval is no probability.
         """
-        import pandas as pd
-
         cells = self._flags(cells)
         ends = None if interval is None else tails(check_probability("interval", interval))
         index, places = self._flat_states()[:, cells], np.nonzero(cells)[0] if self.effects else 0
         draws = np.arange(len(index))[:, None]
+        laws = (self.sequence_laws(name)[draws, places, index] for name in self.fields)
+        return self._of_fields(self._cells(cells), laws, "probability", ends)
+
+    def _of_fields(
+        self, rows: pd.DataFrame, laws: Iterable[Reals], mean: str, ends: tuple[float, float] | None
+    ) -> pd.DataFrame:
+        """Rows with the law of each field, shape (draws, rows, levels): field, level, its mean and, with ends, more."""
+        import pandas as pd
+
         frames: list[pd.DataFrame] = []
-        for name in self.fields:
-            laws = self.sequence_laws(name)[draws, places, index]
-            mean = laws.mean(axis=0)
+        for name, law in zip(self.fields, laws, strict=True):
             levels = self.network.domain.levels(name)
-            rows = self._cells(cells)
             frame = rows.loc[rows.index.repeat(len(levels))].reset_index(drop=True)
-            frame["field"], frame["level"] = name, list(levels) * len(mean)
-            frame["probability"] = mean.ravel()
+            frame["field"], frame["level"] = name, list(levels) * len(rows)
+            frame[mean] = law.mean(axis=0).ravel()
             if ends is not None:
-                low, high = np.quantile(laws, ends, axis=0)
-                frame = frame.assign(sd=laws.std(axis=0).ravel(), low=low.ravel(), high=high.ravel())
+                low, high = np.quantile(law, ends, axis=0)
+                frame = frame.assign(sd=law.std(axis=0).ravel(), low=low.ravel(), high=high.ravel())
             frames.append(frame)
         return pd.concat(frames, ignore_index=True)
 
@@ -383,20 +387,9 @@ class HiddenMarkovModel:
         ahead = np.linalg.matrix_power(transition, steps)
         last = self._flat_states()[:, :, -1]
         state = ahead[np.arange(len(last))[:, None], last]
-        domain, frames = self.network.domain, []
-        for name in self.fields:
-            law = self.sequence_laws(name)
-            draws = np.einsum("dsk,dskl->dsl", state, np.broadcast_to(law, (*state.shape, law.shape[-1])))
-            low, high = np.quantile(draws, ends, axis=0)
-            numbers = {"mean": draws.mean(axis=0), "sd": draws.std(axis=0), "low": low, "high": high}
-            labels = {
-                self.sequence: [level for level in domain.levels(self.sequence) for _ in domain.levels(name)],
-                "step": steps,
-                "field": name,
-                "level": list(domain.levels(name)) * last.shape[1],
-            }
-            frames.append(pd.DataFrame(labels | {key: value.ravel() for key, value in numbers.items()}))
-        return pd.concat(frames, ignore_index=True)
+        laws = ((state[:, :, None] @ self.sequence_laws(name))[:, :, 0] for name in self.fields)
+        rows = pd.DataFrame({self.sequence: list(self.network.domain.levels(self.sequence)), "step": steps})
+        return self._of_fields(rows, laws, "mean", ends)
 
     def log_likelihood(self, log: Any, cells: Any = None) -> tuple[float, int]:
         """ln P of the entries of held-out cells given the rest, in nats, and how many entries they are.
@@ -443,13 +436,11 @@ class HiddenMarkovModel:
         """ln P(state | the states before and after) of some cells, shape (draws, cells, states)."""
         transition = np.log(np.maximum(self.transition.reshape(-1, self.n_states, self.n_states), 1e-300))
         states = self._flat_states()
-        draws = np.arange(len(states))
+        draws = np.arange(len(states))[:, None]
         log = np.zeros((len(states), len(sequences), self.n_states))
-        for i, (r, t) in enumerate(zip(sequences.tolist(), steps.tolist(), strict=True)):
-            if t > 0:
-                log[:, i] += transition[draws, states[:, r, t - 1]]
-            if t < states.shape[2] - 1:
-                log[:, i] += transition[draws, :, states[:, r, t + 1]]
+        later, earlier = steps > 0, steps < states.shape[2] - 1
+        log[:, later] += transition[draws, states[:, sequences[later], steps[later] - 1]]
+        log[:, earlier] += transition[draws, :, states[:, sequences[earlier], steps[earlier] + 1]]
         return log - np.logaddexp.reduce(log, axis=2, keepdims=True)
 
     def _flags(self, cells: Any) -> Flags:

@@ -158,10 +158,9 @@ def log_joint(
         if not cells.observed[i]:
             continue
         row = states[r, t] + (r * size if laws.shape[0] > size else 0)
+        total += loops.log_law(cells, i, cells.counts[i], 0, laws.shape[1])
         for w in range(laws.shape[1]):
             many = cells.counts[i, w]
-            noise = abs(float(cells.released[i, w] - many))
-            total -= noise * (cells.absolute[w] + noise * cells.squares[w])
             if many > 0:
                 total += many * log_law[row, w]
                 total -= factorial[many] if many < factorial.size else math.lgamma(many + 1.0)

@@ -6,8 +6,6 @@ each field, is how the sequence differs from the others in every state (proofs.m
 * level: one level's weight changes in one state's law, or in one sequence's, and the entries of its cells follow by the
   largest coupling (or stay where they are: then tables are given);
 * ridge: one level's weight goes from all states to all sequences, which changes no law;
-* trade: one level's weight goes from one state to one sequence, which leaves the law where they meet;
-* exchange: two states change places along a sequence, and its effects by the difference of their laws;
 * spread: a field's spread and its effects in the sequences with the fewest entries are scaled together, entries
   following or not; or the spread alone, with the mean effect of each sequence, of which entries say nothing,
   integrated out and drawn anew.
@@ -59,7 +57,6 @@ class Effects(NamedTuple):
         state_reach: The sizes of moves of a level of a state's law, tables fixed and not, shape (2, states, columns).
         sequence_reach: The same of a sequence's, shape (2, sequences, columns).
         spread_reach: The same of a spread, shape (2, fields).
-        trade_reach: The sizes of trades of a level, shape (sequences, columns).
     """
 
     effects: Reals
@@ -68,7 +65,6 @@ class Effects(NamedTuple):
     state_reach: Reals
     sequence_reach: Reals
     spread_reach: Reals
-    trade_reach: Reals
 
 
 def fill_laws(emissions: Reals, effects: Reals, times: float, first: int, end: int, laws: Reals) -> None:
@@ -77,12 +73,8 @@ def fill_laws(emissions: Reals, effects: Reals, times: float, first: int, end: i
     for r in range(effects.shape[0]):
         top = effects[r, first:end].max()
         for k in range(size):
-            total = 0.0
-            for w in range(first, end):
-                laws[r * size + k, w] = emissions[k, w] * math.exp(times * (effects[r, w] - top))
-                total += laws[r * size + k, w]
-            for w in range(first, end):
-                laws[r * size + k, w] = max(laws[r * size + k, w] / total, 1e-300)
+            weight = emissions[k, first:end] * np.exp(times * (effects[r, first:end] - top))
+            laws[r * size + k, first:end] = np.maximum(weight / weight.sum(), 1e-300)
 
 
 def fill_every_field(edges: Integers, emissions: Reals, effects: Reals, laws: Reals) -> None:
@@ -153,22 +145,20 @@ def followed_level(
     return gain
 
 
-def given_tables(sums: Reals, laws: Reals, proposed: Reals, start: int, stop: int, step: int, a: int, b: int) -> float:
-    """The gain of ln P(tables | laws) in some rows of laws; ``sums`` are the tables of each row's cells."""
+def given_tables(sums: Reals, laws: Reals, proposed: Reals, a: int, b: int) -> float:
+    """The gain of ln P(tables | laws) in columns a to b; ``sums`` are the tables of each row's cells."""
     gain = 0.0
-    for row in range(start, stop, step):
+    for row in range(laws.shape[0]):
         for w in range(a, b):
             if sums[row, w] > 0.0:
                 gain += sums[row, w] * math.log(proposed[row, w] / laws[row, w])
     return gain
 
 
-def reweighted(
-    laws: Reals, proposed: Reals, start: int, stop: int, step: int, a: int, b: int, w: int, by: float
-) -> None:  # fmt: skip
-    """Multiplies the weight of column ``w`` by e^by in some rows; columns a to b are overwritten in ``proposed``."""
+def reweighted(laws: Reals, proposed: Reals, a: int, b: int, w: int, by: float) -> None:
+    """Multiplies the weight of column ``w`` by e^by; columns a to b are overwritten in ``proposed``."""
     factor = math.exp(by)
-    for row in range(start, stop, step):
+    for row in range(laws.shape[0]):
         whole = 1.0 + laws[row, w] * (factor - 1.0)
         for v in range(a, b):
             proposed[row, v] = max(laws[row, v] * (factor if v == w else 1.0) / whole, 1e-300)
@@ -182,17 +172,7 @@ def stays_possible(law: Reals, w: int, by: float) -> bool:
 def scaled(emissions: Reals, k: int, a: int, b: int, w: int, factor: float) -> None:
     """Multiplies the weight of one level of a state's law, and divides by the very sum: else rounding would grow."""
     emissions[k, w] *= factor
-    whole = 0.0
-    for v in range(a, b):
-        whole += emissions[k, v]
-    for v in range(a, b):
-        emissions[k, v] /= whole
-
-
-def kept(laws: Reals, proposed: Reals, start: int, stop: int, step: int, a: int, b: int) -> None:
-    """The proposed laws of some rows become the laws."""
-    for row in range(start, stop, step):
-        laws[row, a:b] = proposed[row, a:b]
+    emissions[k, a:b] /= emissions[k, a:b].sum()
 
 
 def taken(cells: Cells, members: Integers, many: int, tables: Integers, a: int, b: int) -> None:
@@ -227,7 +207,8 @@ def levels(
     wanted = np.ones(chains, np.bool_)
     for owner in range(size + chains):
         k, r, of_state = owner, owner - size, owner < size
-        start, stop, step = (k, chains * size, size) if of_state else (r * size, (r + 1) * size, 1)
+        which = slice(k, chains * size, size) if of_state else slice(r * size, (r + 1) * size, 1)
+        laws, other, tabled = given.laws[which], proposed[which], sums[which]
         reach = given.state_reach[follow, k] if of_state else given.sequence_reach[follow, r]
         if follow == 1:
             for c in range(chains):
@@ -241,18 +222,18 @@ def levels(
                     gain = state_ratio(emissions[k, a:b], w - a, by, prior)
                 else:
                     gain = normal_ratio(given.effects[r, w], by, given.spread[f])
-                reweighted(given.laws, proposed, start, stop, step, a, b, w, by)
+                reweighted(laws, other, a, b, w, by)
                 if follow == 1:
                     gain += followed_level(rng, cells, members, rows, many, a, b, w, by, given.laws, tables)
                 else:
-                    gain += given_tables(sums, given.laws, proposed, start, stop, step, a, b)
+                    gain += given_tables(tabled, laws, other, a, b)
                 accepted = accepts(rng, gain) and (not of_state or stays_possible(emissions[k, a:b], w - a, by))
                 if accepted:
                     if of_state:
                         scaled(emissions, k, a, b, w, math.exp(by))
                     else:
                         given.effects[r, w] += by
-                    kept(given.laws, proposed, start, stop, step, a, b)
+                    laws[:, a:b] = other[:, a:b]
                     if follow == 1:
                         taken(cells, members, many, tables, a, b)
                 if speed > 0.0:
@@ -278,107 +259,20 @@ def ridge(rng: np.random.Generator, edges: Integers, emissions: Reals, given: Ef
                     scaled(emissions, k, a, b, w, math.exp(-by))
 
 
-def trade(
-    rng: np.random.Generator, emissions: Reals, edges: Integers, given: Effects, sums: Reals, prior: float, speed: float
-) -> None:  # fmt: skip
-    """Moves every level's weight from a sequence to a state picked evenly, or back; tables stay.
-
-    The law of that sequence in that state is as before: only the state's other sequences and the sequence's other
-    states have a say.
-    """
-    size, every, proposed = emissions.shape[0], given.laws.shape[0], np.empty_like(given.laws)
-    for r in range(given.effects.shape[0]):
-        first, end = r * size, (r + 1) * size
-        for f in range(edges.size - 1):
-            a, b = edges[f], edges[f + 1]
-            for w in range(a, b if b - a > 1 else a):
-                k = int(rng.random() * size)
-                by = given.trade_reach[r, w] * (2.0 * rng.random() - 1.0)
-                gain = state_ratio(emissions[k, a:b], w - a, by, prior)
-                gain += normal_ratio(given.effects[r, w], -by, given.spread[f])
-                reweighted(given.laws, proposed, k, every, size, a, b, w, by)
-                reweighted(given.laws, proposed, first, end, 1, a, b, w, -by)
-                proposed[first + k, a:b] = given.laws[first + k, a:b]
-                gain += given_tables(sums, given.laws, proposed, k, every, size, a, b)
-                gain += given_tables(sums, given.laws, proposed, first, end, 1, a, b)
-                accepted = accepts(rng, gain) and stays_possible(emissions[k, a:b], w - a, by)
-                if accepted:
-                    scaled(emissions, k, a, b, w, math.exp(by))
-                    given.effects[r, w] -= by
-                    kept(given.laws, proposed, k, every, size, a, b)
-                    kept(given.laws, proposed, first, end, 1, a, b)
-                if speed > 0.0:
-                    given.trade_reach[r, w] = adapted(given.trade_reach[r, w], accepted, speed)
-
-
-def exchange(
-    rng: np.random.Generator, cells: Cells, states: Integers, transition: Reals, emissions: Reals, given: Effects,
-    sums: Reals,
-) -> None:  # fmt: skip
-    """Two states j, k, picked evenly, change places along a sequence whose effects gain ln phi_j - ln phi_k, centred.
-
-    The laws of cells in j do not change; the laws of cells in k, the transitions and the effects' prior have a say.
-    ``sums``, the tables of each row's cells, move too.
-    """
-    size, steps = emissions.shape[0], states.shape[1]
-    proposed, moved, by = np.empty_like(emissions), np.empty_like(emissions), np.empty(emissions.shape[1])
-    other = np.empty(size, np.int64)
-    for r in range(states.shape[0]):
-        j = int(rng.random() * size)
-        k = (j + 1 + int(rng.random() * (size - 1))) % size
-        for at in range(size):
-            other[at] = at
-        other[j], other[k], gain = k, j, 0.0
-        for t in range(1, steps):
-            before, after = states[r, t - 1], states[r, t]
-            gain += math.log(transition[other[before], other[after]] / transition[before, after])
-        for f in range(cells.edges.size - 1):
-            a, b = cells.edges[f], cells.edges[f + 1]
-            mean = 0.0
-            for w in range(a, b):
-                by[w] = math.log(emissions[j, w] / emissions[k, w])
-                mean += by[w] / (b - a)
-            for w in range(a, b):
-                by[w] -= mean
-                gain += normal_ratio(given.effects[r, w], by[w], given.spread[f])
-            for at in range(size):
-                total, row = 0.0, r * size + other[at]
-                for w in range(a, b):
-                    proposed[at, w] = emissions[at, w] * math.exp(given.effects[r, w] + by[w])
-                    total += proposed[at, w]
-                for w in range(a, b):
-                    proposed[at, w] = max(proposed[at, w] / total, 1e-300)
-                    moved[at, w] = sums[row, w]
-                    if sums[row, w] > 0.0:
-                        gain += sums[row, w] * math.log(proposed[at, w] / given.laws[row, w])
-        if accepts(rng, gain):
-            for t in range(steps):
-                states[r, t] = other[states[r, t]]
-            given.laws[r * size : (r + 1) * size] = proposed
-            sums[r * size : (r + 1) * size] = moved
-            given.effects[r] += by
-
-
 def spread_alone(rng: np.random.Generator, given: Effects, f: int, a: int, b: int, scale: float) -> None:
     """Moves a field's spread given its effects about their mean in each sequence, then draws these means."""
     free, squares = given.effects.shape[0] * (b - a - 1), 0.0
-    for r in range(given.effects.shape[0]):
-        mean = 0.0
-        for w in range(a, b):
-            mean += given.effects[r, w] / (b - a)
-        for w in range(a, b):
-            given.effects[r, w] -= mean
-            squares += given.effects[r, w] ** 2
+    for own in given.effects[:, a:b]:
+        own -= own.mean()
+        squares += (own**2).sum()
     for _ in range(TRIES):
         old, by = given.spread[f], min(1.0, 3.0 / math.sqrt(2.0 * free)) * (2.0 * rng.random() - 1.0)
         new = old * math.exp(by)
         gain = (1 - free) * by - 0.5 * squares * (1.0 / new**2 - 1.0 / old**2) - (new**2 - old**2) / (2.0 * scale**2)
         if new > LEAST[1] and accepts(rng, gain):
             given.spread[f] = new
-    for r in range(given.effects.shape[0]):
-        mean = given.spread[f] / math.sqrt(b - a) * rng.standard_normal()
-        for w in range(a, b):
-            given.effects[r, w] += mean
+    for own in given.effects[:, a:b]:
+        own += given.spread[f] / math.sqrt(b - a) * rng.standard_normal()
 
 
 def spreads(
@@ -394,8 +288,7 @@ def spreads(
     known = np.zeros(states.shape[0])
     for i in range(states.size):
         if cells.observed[i]:
-            for w in range(cells.edges[1]):
-                known[i // states.shape[1]] += cells.released[i, w]
+            known[i // states.shape[1]] += cells.released[i, : cells.edges[1]].sum()
     proposed, tables = np.empty_like(given.laws), np.empty_like(cells.counts)
     members, rows = np.empty(states.size, np.int64), np.empty(states.size, np.int64)
     for f in range(cells.edges.size - 1):
@@ -418,14 +311,14 @@ def spreads(
         if follow == 1:
             gain += followed(rng, cells, members, rows, many, a, b, given.laws, proposed, tables, room)
         else:
-            gain += given_tables(sums, given.laws, proposed, 0, given.laws.shape[0], 1, a, b)
+            gain += given_tables(sums, given.laws, proposed, a, b)
         accepted = new > LEAST[1] and accepts(rng, gain)
         if accepted:
             given.spread[f] = new
             for r in range(known.size):
                 if scales[r]:
                     given.effects[r, a:b] *= math.exp(by)
-            kept(given.laws, proposed, 0, given.laws.shape[0], 1, a, b)
+            given.laws[:, a:b] = proposed[:, a:b]
             if follow == 1:
                 taken(cells, members, many, tables, a, b)
         if speed > 0.0:
@@ -438,8 +331,7 @@ def sums_of(cells: Cells, states: Integers, size: int, sums: Reals) -> None:
     for i in range(states.size):
         if cells.observed[i]:
             r, t = i // states.shape[1], i % states.shape[1]
-            for w in range(cells.counts.shape[1]):
-                sums[r * size + states[r, t], w] += cells.counts[i, w]
+            sums[r * size + states[r, t]] += cells.counts[i]
 
 
 def given_cells(
@@ -453,7 +345,6 @@ def given_cells(
     for _ in range(passes):
         levels(rng, cells, states, emissions, given, sums, prior, speed, 0)
         ridge(rng, cells.edges, emissions, given, prior)
-        trade(rng, emissions, cells.edges, given, sums, prior, speed)
         spreads(rng, cells, states, emissions, given, sums, scale, speed, 0)
     fill_every_field(cells.edges, emissions, given.effects, given.laws)
 
@@ -472,9 +363,6 @@ def sweep(
     rates_given_entries(rng, cells, priors[2:], alone)
     given_cells(rng, cells, states, emissions, given, priors[1], scale, speed, BESIDE)
     if size > 1:
-        sums = np.empty_like(given.laws)
-        sums_of(cells, states, size, sums)
-        exchange(rng, cells, states, transition, emissions, given, sums)
         switch(rng, cells, states, transition, given.laws, priors[0], alone, priors[2:])
     key = states.ravel() + np.arange(states.size) // steps * size
     for p in range(passes):

@@ -64,24 +64,14 @@ def alike_cells(released: Integers, squares: Reals) -> npt.NDArray[np.int32]:
     Returns:
         A number that alike cells share, shape (ways to cut, blocks, cells).
     """
+    import pandas as pd
+
     values, found = released.reshape(-1, released.shape[-1]), {}
     for last in set(loops.BLOCKS.ravel().tolist()):
         heed()
-        found[last] = _numbered(np.where(squares > 0, values, np.clip(values, 0, last)))
+        told = pd.DataFrame(np.where(squares > 0, values, np.clip(values, 0, last)))
+        found[last] = told.groupby(list(told), sort=False).ngroup().to_numpy(np.int32)
     return np.stack([np.stack([found[last] for last in ends]) for ends in loops.BLOCKS.tolist()])
-
-
-def _numbered(rows: Integers) -> npt.NDArray[np.int32]:
-    """A number of each row, the same where rows are."""
-    low, span = rows.min(axis=0), np.ptp(rows, axis=0) + 1
-    code, most = np.zeros(len(rows), np.int64), 1
-    for w in range(rows.shape[1]):
-        if most * int(span[w]) >= 1 << 62:
-            code = np.unique(code, return_inverse=True)[1]
-            most = int(code.max()) + 1
-        code = code * span[w] + (rows[:, w] - low[w])
-        most *= int(span[w])
-    return np.unique(code, return_inverse=True)[1].astype(np.int32)
 
 
 def entries_estimate(given: LogEvidence, values: Integers) -> Reals:

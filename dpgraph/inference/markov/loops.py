@@ -158,11 +158,14 @@ def couple(rng: np.random.Generator, counts: Integers, old: Reals, new: Reals, g
             scattered(rng, gone, new, 1.0, into)
 
 
-def fresh(rng: np.random.Generator, entries: int, law: Reals, edges: Integers, into: Integers) -> None:
-    """A table of a cell drawn from an emission law."""
-    into[:] = 0
+def resized(rng: np.random.Generator, more: int, entries: int, law: Reals, edges: Integers, table: Integers) -> None:
+    """Lets entries join a table of ``entries``, drawn from an emission law, or leave it, picked evenly, below 0."""
     for f in range(edges.size - 1):
-        scattered(rng, entries, law[edges[f] : edges[f + 1]], 1.0, into[edges[f] : edges[f + 1]])
+        a, b = edges[f], edges[f + 1]
+        if more > 0:
+            scattered(rng, more, law[a:b], 1.0, table[a:b])
+        else:
+            leave(rng, -more, entries, table[a:b])
 
 
 def entries_of(cells: Cells, i: int) -> int:
@@ -197,24 +200,17 @@ def pool(
                     a, b = cells.edges[f], cells.edges[f + 1]
                     couple(rng, source[a:b], emissions[pair[k], a:b], emissions[k, a:b], gain[a:b], tables[m, k, a:b])
             else:
-                fresh(rng, entries, emissions[k], cells.edges, tables[m, k])
+                tables[m, k] = 0
+                resized(rng, entries, 0, emissions[k], cells.edges, tables[m, k])
             fit[m, k] = log_law(cells, i, tables[m, k], 0, width)
 
 
 def matched(rng: np.random.Generator, pair: Integers) -> None:
     """Pairs states at random, whatever the states of the cells; an odd one stays alone."""
-    size, waiting = pair.size, -1
-    order = np.arange(size)
-    for k in range(size):
-        other = k + int(rng.random() * (size - k))
-        order[k], order[other] = order[other], order[k]
-        here = order[k]
-        pair[here] = here
-        if waiting < 0:
-            waiting = here
-        else:
-            pair[here], pair[waiting] = waiting, here
-            waiting = -1
+    order = rng.permutation(pair.size)
+    pair[order] = order
+    for at in range(1, pair.size, 2):
+        pair[order[at - 1]], pair[order[at]] = order[at], order[at - 1]
 
 
 def forward(weight: Reals, transition: Reals, filtered: Reals) -> float:
@@ -707,17 +703,14 @@ def flip_gain(cells: Cells, i: int, giving: int, taking: int, many: int) -> floa
     return total
 
 
-def redraw(
-    rng: np.random.Generator, cells: Cells, laws: Reals, key: Integers, speed: float, members: Integers, more_than: int
-) -> None:  # fmt: skip
+def redraw(rng: np.random.Generator, cells: Cells, laws: Reals, key: Integers, speed: float, more_than: int) -> None:
     """Draws some entries of every field anew, in cells with ``more_than`` entries, which the move leaves as many.
 
     Of all levels of a field, or of about half of them, as a coin decides.
     """
     new, law = np.empty(cells.counts.shape[1], np.int64), np.empty(cells.counts.shape[1])
-    for at in range(members.size):
-        i = members[at]
-        if at & HEARD == 0 and cells.stop[0] != 0:
+    for i in range(key.size):
+        if i & HEARD == 0 and cells.stop[0] != 0:
             return
         if not cells.observed[i] or entries_of(cells, i) <= more_than:
             continue
@@ -773,21 +766,14 @@ def resize(
         entries = entries_of(cells, i)
         if entries <= more_than:
             continue
-        many, joining = 1 + int(rng.random() * cells.most[i]), rng.random() < 0.5
+        more = 1 + int(rng.random() * cells.most[i])
+        more = more if rng.random() < 0.5 else -more
         gain, accepted = -np.inf, False
-        if joining or entries - many > more_than:
+        if entries + more > more_than:
             new[:] = cells.counts[i]
-            for f in range(cells.edges.size - 1):
-                a, b = cells.edges[f], cells.edges[f + 1]
-                if joining:
-                    scattered(rng, many, laws[key[i], a:b], 1.0, new[a:b])
-                else:
-                    leave(rng, many, entries, new[a:b])
+            resized(rng, more, entries, laws[key[i]], cells.edges, new)
             gain = log_law(cells, i, new, 0, width) - log_law(cells, i, cells.counts[i], 0, width)
-            if alone[i // steps]:
-                gain += log_of_more(entries, many if joining else -many, rates)
-            else:
-                gain += (many if joining else -many) * float(cells.stay[i])
+            gain += log_of_more(entries, more, rates) if alone[i // steps] else more * float(cells.stay[i])
             accepted = accepts(rng, gain)
             if accepted:
                 cells.counts[i] = new
@@ -807,20 +793,6 @@ def leave(rng: np.random.Generator, many: int, entries: int, counts: Integers) -
             v += 1
         counts[v] -= 1
         entries -= 1
-
-
-def joiners(rng: np.random.Generator, entries: int, lost: float) -> int:
-    """A number lost by thinning where so many are left: negative binomial, a geometric for each and one more."""
-    if lost <= 0.0:
-        return 0
-    if entries >= FEW:
-        return rng.poisson(rng.standard_gamma(entries + 1.0) * lost / (1.0 - lost))
-    many = 0
-    for _ in range(entries + 1):
-        uniform = rng.random()
-        if uniform < lost:
-            many += int(math.log(max(uniform, 1e-300)) / math.log(lost))
-    return many
 
 
 def rescale(
@@ -852,16 +824,13 @@ def rescale(
             if not cells.observed[i]:
                 continue
             entries = entries_of(cells, i)
-            many = entries - binomial(rng, entries, kept) if step < 0.0 else joiners(rng, entries, lost)
-            if many == 0:
+            more = (
+                binomial(rng, entries, kept) - entries if step < 0.0 else rng.negative_binomial(entries + 1, 1.0 - lost)
+            )
+            if more == 0:
                 continue
             moved[t], new[t] = True, cells.counts[i]
-            for f in range(cells.edges.size - 1):
-                a, b = cells.edges[f], cells.edges[f + 1]
-                if step < 0.0:
-                    leave(rng, many, entries, new[t, a:b])
-                else:
-                    scattered(rng, many, laws[key[i], a:b], 1.0, new[t, a:b])
+            resized(rng, more, entries, laws[key[i]], cells.edges, new[t])
             gain += log_law(cells, i, new[t], 0, width) - log_law(cells, i, cells.counts[i], 0, width)
         cells.tally[RESCALE + 1] += 1.0
         if 1e-12 < rate < 1.0 - 1e-12 and accepts(rng, gain):
@@ -893,16 +862,6 @@ def rates_given_entries(
         cells.stay[r * steps : (r + 1) * steps] = math.log1p(-rate)
 
 
-def with_more_than(cells: Cells, entries: int, members: Integers) -> int:
-    """Lists the observed cells with more entries than so many; the number of these cells."""
-    many = 0
-    for i in range(members.size):
-        if cells.observed[i] and entries_of(cells, i) > entries:
-            members[many] = i
-            many += 1
-    return many
-
-
 def move_cells(
     rng: np.random.Generator, cells: Cells, laws: Reals, key: Integers, rates: tuple[float, float], speed: float,
     alone: npt.NDArray[np.bool_], few: npt.NDArray[np.bool_], summed: bool, again: bool,
@@ -915,7 +874,7 @@ def move_cells(
     """
     members = np.arange(key.size)
     if not summed:
-        redraw(rng, cells, laws, key, speed, members, -1)
+        redraw(rng, cells, laws, key, speed, -1)
         resize(rng, cells, laws, key, speed, members, -1, alone, rates)
         rescale(rng, cells, laws, key, rates, alone)
         return
@@ -923,9 +882,8 @@ def move_cells(
     if not again:
         turn = members[int(rng.random() * TURNS) :: TURNS].copy()
         resize(rng, cells, laws, key, speed, turn, -1, alone, rates)
-    large = members[: with_more_than(cells, RARELY_RESIZED, members)]
-    redraw(rng, cells, laws, key, speed, large, FEW_ENTRIES)
-    resize(rng, cells, laws, key, speed, large, RARELY_RESIZED, alone, rates)
+    redraw(rng, cells, laws, key, speed, FEW_ENTRIES)
+    resize(rng, cells, laws, key, speed, members, RARELY_RESIZED, alone, rates)
     if key.size // alone.size <= LONG or rng.random() * TURNS < 1.0:
         rescale(rng, cells, laws, key, rates, still)
 

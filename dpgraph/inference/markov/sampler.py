@@ -222,7 +222,7 @@ class _Chain:
         (chains, _), (size, width), fields = self._given.shape, self._law.shape, len(self._given.fields)
         laws, effects = np.zeros((chains * size, width)), np.zeros((chains, width))
         fill_every_field(self.cells.edges, self._law, effects, laws)
-        shapes = (2, size, width), (2, chains, width), (2, fields), (chains, width)
+        shapes = (2, size, width), (2, chains, width), (2, fields)
         return Effects(effects, np.full(fields, 0.3), laws, *(np.full(shape, 0.1) for shape in shapes))
 
     def sweep(self, i: int) -> None:

@@ -152,7 +152,7 @@ def test_without_an_entry_effects_spreads_and_laws_keep_their_priors():
     means = []
     for _ in range(200):
         cells = latent_cells(given, 1, np.zeros((2, 2, 2), np.int64))
-        reach = np.full((2, 1, 2), 1.0), np.full((2, 2, 2), 1.0), np.full((2, 1), 1.0), np.full((2, 2), 1.0)
+        reach = np.full((2, 1, 2), 1.0), np.full((2, 2, 2), 1.0), np.full((2, 1), 1.0)
         own = Effects(np.zeros((2, 2)), np.full(1, 0.5), np.full((2, 2), 0.5), *reach)
         law, found = np.full((1, 2), 0.5), np.zeros(3)
         for sweep in range(500):

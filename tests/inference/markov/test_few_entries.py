@@ -190,8 +190,6 @@ def test_cells_left_alone_by_their_number_stay_apart_from_the_others():
     assert (entries[:100] == 5).all()
     assert (entries[100:] > 7).all()
     assert (entries[100:] > 8).any()
-    listed = np.arange(200)
-    assert listed[: loops.with_more_than(given, 7, listed)].tolist() == list(range(100, 200))
 
 
 @pytest.mark.parametrize("chance", [0.1, 0.5])
@@ -212,20 +210,6 @@ def test_entries_are_taken_one_by_one_with_their_chance(chance):
         drawn.append(found.get(0, 0) * 6 + found.get(2, 0))
     test.check(drawn)
     assert loops.taken_from(rng, column, 0, 3, 0.0, where, taken) == 0
-
-
-@pytest.mark.parametrize("entries", [0, 3, 30])
-def test_as_many_join_as_thinning_lost(entries):
-    """Negative binomial, where few remain by geometric numbers, where many by a Poisson number of a Gamma rate."""
-    numbers = np.arange(200)
-
-    def law(lost, left):
-        return gammaln(numbers + left) - gammaln(numbers + 1) - gammaln(left) + numbers * math.log(lost)
-
-    test = law_test(law(0.3, entries + 1), [law(0.4, entries + 1), law(0.3, entries + 2)])
-    rng = np.random.default_rng(9)
-    test.check([loops.joiners(rng, entries, 0.3) for _ in range(test.draws)])
-    assert loops.joiners(rng, entries, 0.0) == 0
 
 
 @pytest.mark.parametrize("shape", [(1, 300, 3), (2, 70, 2), (40, 7, 3), (5, 90, 6), (33, 1, 2)])

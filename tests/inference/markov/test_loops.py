@@ -49,7 +49,7 @@ def test_redrawn_tables_have_the_law_given_the_noise():
 
     def move(rng, state):
         state = cell([1, 2], noise=0.7, released=[5, -2]) if state is None else state
-        loops.redraw(rng, state, law, np.zeros(1, np.int64), 0.0, np.arange(1), -1)
+        loops.redraw(rng, state, law, np.zeros(1, np.int64), 0.0, -1)
         return state
 
     check(move, lambda state: float(state.counts[0, 0]), expected)

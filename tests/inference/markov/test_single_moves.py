@@ -30,7 +30,7 @@ def simulated(rng):
     states = rng.integers(0, SIZE, (CHAINS, STEPS))
     for t in range(1, STEPS):
         states[:, t] = rng.random(CHAINS) > transition[states[:, t - 1], 0]
-    reach = np.full((2, SIZE, 5), 0.9), np.full((2, CHAINS, 5), 0.9), np.full((2, 2), 0.9), np.full((CHAINS, 5), 0.9)
+    reach = np.full((2, SIZE, 5), 0.9), np.full((2, CHAINS, 5), 0.9), np.full((2, 2), 0.9)
     given = Effects(own, spread, np.empty((CHAINS * SIZE, 5)), *reach)
     effects.fill_every_field(EDGES, emissions, own, given.laws)
     rows = given.laws[(np.arange(CHAINS)[:, None] * SIZE + states).ravel()]
@@ -82,29 +82,21 @@ def moves():
     """Each move by its name, made once in a world."""
     apart = np.arange(CHAINS)[:, None, None] * np.ones((CHAINS, STEPS, 5), int)
     flat = cells_evidence(apart, FIELDS, [(DiscreteLaplace(1.0), 60)] * 5)
-    alone, trade, exchange, scales = (
-        compiled(one) for one in (effects.spread_alone, effects.trade, effects.exchange, effects.spreads)
-    )
+    alone, scales = compiled(effects.spread_alone), compiled(effects.spreads)
 
     def spread(rng, given, emissions, transition, states, cells, sums):
         alone(rng, given, 1, 2, 5, SCALE)
 
-    def traded(rng, given, emissions, transition, states, cells, sums):
-        trade(rng, emissions, EDGES, given, sums, PRIOR, 0.0)
-
-    def exchanged(rng, given, emissions, transition, states, cells, sums):
-        exchange(rng, cells, states, transition, emissions, given, sums)
-
     def scaled(rng, given, emissions, transition, states, cells, sums):
         scales(rng, cells, states, emissions, given, sums, SCALE, 0.0, 0)
 
-    return flat, {"spread": spread, "scale": scaled, "trade": traded, "exchange": exchanged}
+    return flat, {"spread": spread, "scale": scaled}
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("name", ["spread", "scale", "trade", "exchange"])
+@pytest.mark.parametrize("name", ["spread", "scale"])
 def test_a_move_by_itself_leaves_the_joint_law(name):
-    """A trade without the effect's prior, an exchange without the transitions' and scaled effects without others."""
+    """Refuses a spread that counts means which it integrates out, and scaled effects without the others."""
     rng = np.random.default_rng(11)
     flat, named = moves()
     gained = []

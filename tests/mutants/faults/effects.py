@@ -45,20 +45,6 @@ MUTANTS = (
         (f"{SINGLE}[scale]",),
     ),
     Mutant(
-        "a trade without the effect's prior",
-        "inference/markov/effects.py",
-        "given.effects[r, w], -by, given.spread[f]",
-        "given.effects[r, w], 0.0 * by, given.spread[f]",
-        (f"{SINGLE}[trade]",),
-    ),
-    Mutant(
-        "exchanged states without the transitions' ratio",
-        "inference/markov/effects.py",
-        "gain += math.log(transition[other[before], other[after]] / transition[before, after])",
-        "gain += 0.0 * (before + after)",
-        (f"{SINGLE}[exchange]",),
-    ),
-    Mutant(
         "R-hat of effects with what no entry says anything of",
         "inference/markov/labels.py",
         "centred = effects - effects.mean(axis=3, keepdims=True)",
@@ -118,8 +104,8 @@ MUTANTS = (
     Mutant(
         "a resize that comes to few entries",
         "inference/markov/loops.py",
-        "if joining or entries - many > more_than:",
-        "if joining or entries >= many:",
+        "if entries + more > more_than:",
+        "if entries + more >= 0:",
         (f"{FEW}::test_cells_left_alone_by_their_number_stay_apart_from_the_others",),
     ),
     Mutant(

@@ -568,8 +568,8 @@ MUTANTS = (
     Mutant(
         "entries join without their rate",
         "inference/markov/loops.py",
-        "(many if joining else -many) * float(cells.stay[i])",
-        "0.0 * float(cells.stay[i])",
+        "else more * float(cells.stay[i])",
+        "else 0.0 * float(cells.stay[i])",
         (f"{LOOPS}::test_the_number_of_entries_is_geometric_where_nothing_is_known_of_it",),
     ),
     Mutant(
