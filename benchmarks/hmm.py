@@ -22,8 +22,7 @@ import pandas as pd
 import dpgraph as dg
 from dpgraph.inference.markov import _kernels
 from dpgraph.inference.markov.evidence import cells_evidence
-from dpgraph.inference.markov.latent import latent_cells
-from dpgraph.inference.markov.sampler import dirichlet_rows
+from dpgraph.inference.markov.sampler import dirichlet_rows, latent_cells
 from dpgraph.models.hmm import markov_scores
 from dpgraph.privacy.measurements import DiscreteLaplace
 from dpgraph.structure.markov import transition_counts

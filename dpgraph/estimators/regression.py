@@ -178,10 +178,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             ReleaseError: If a deviation is asked of sampled weights.
         """
         check_is_fitted(self, "model_")
-        model: Any = self._predictive("return_std=True") if return_std else self.model_
-        values = self._values(X)
-        mean = model.predict(values)
-        return (mean, model.deviation(values)) if return_std else mean
+        if return_std:
+            return self._predictive("return_std=True").predict(self._values(X), return_std=True)
+        return self.model_.predict(self._values(X))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R squared of the predictions.
@@ -205,7 +204,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         Raises:
             ReleaseError: If the weights were sampled.
         """
-        return self._predictive("predict_interval").interval(self._values(X), probability)
+        return self._predictive("predict_interval").predict_interval(self._values(X), probability)
 
     def coef_interval(self, probability: float = 0.9) -> pd.DataFrame:
         """The central credible interval of the intercept and of each coefficient: columns lower and upper.

@@ -15,8 +15,14 @@ from dpgraph.inference.chains import progress_bar
 from dpgraph.inference.draws import MOST_R_HAT, ConvergenceWarning
 from dpgraph.inference.markov.evidence import Flags, LogEvidence, field_names, log_evidence
 from dpgraph.inference.markov.labels import match_labels
-from dpgraph.inference.markov.latent import entries_estimate
-from dpgraph.inference.markov.sampler import MarkovDraws, MarkovPrior, check_fit, check_settings, draw_markov
+from dpgraph.inference.markov.sampler import (
+    MarkovDraws,
+    MarkovPrior,
+    check_fit,
+    check_settings,
+    draw_markov,
+    entries_estimate,
+)
 from dpgraph.models.hmm import HiddenMarkovModel, StateChoice, sequence_laws
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Provenance, Release, released_value

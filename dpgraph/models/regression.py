@@ -98,21 +98,14 @@ class LinearRegressionModel:
         mean = self._in_units(weighted(columns, self.draws.weights.mean(axis=0)))
         return (mean, self._deviation(columns)) if return_std else mean
 
-    def deviation(self, X: Any) -> Reals:
-        """The predictive standard deviation of each row, in the target's units, before any cut at the bounds."""
-        return self._deviation(scaled_columns(self.draws.design, X))
-
     def _deviation(self, columns: Reals) -> Reals:
+        """The predictive standard deviation of each row, in the target's units, before any cut at the bounds."""
         weights = self.draws.weights - self.draws.weights.mean(axis=0)
         spread = weights.T @ weights / len(weights)
         variance = np.einsum("ij,jk,ik->i", columns, spread, columns) + self.draws.variance.mean()
         return np.sqrt(variance) * self.draws.design.bounds.half
 
     def predict_interval(self, X: Any, probability: float = 0.9) -> Reals:
-        """``interval``, by the name that ``PrivateLinearRegression`` has for it."""
-        return self.interval(X, probability)
-
-    def interval(self, X: Any, probability: float = 0.9) -> Reals:
         """The central predictive interval of each row, shape (rows, 2), in the target's units.
 
         Raises:
@@ -138,7 +131,7 @@ class LinearRegressionModel:
         import pandas as pd
 
         values = columns_to_predict(X, self.draws.design)
-        low, high = self.interval(values, probability).T
+        low, high = self.predict_interval(values, probability).T
         mean, deviation = self.predict(values, return_std=True)
         return pd.DataFrame({"prediction": mean, "std": deviation, "lower": low, "upper": high})
 

@@ -188,7 +188,7 @@ def swept(monkeypatch, flag, weigh):
     """A sweep in plain Python over sixty cells, in parts of four, whose weights are asked of ``weigh``."""
     from dpgraph.inference.markov import loops
     from dpgraph.inference.markov.evidence import cells_evidence
-    from dpgraph.inference.markov.latent import latent_cells
+    from dpgraph.inference.markov.sampler import latent_cells
     from dpgraph.privacy.measurements import DiscreteLaplace
 
     real, rng = loops.weights_of_few, np.random.default_rng(2)

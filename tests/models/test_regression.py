@@ -29,18 +29,18 @@ def test_mean_and_deviation_and_interval_are_those_of_the_mixture():
     draws = made.draws
     x = np.column_stack([np.ones(5), given["x"] / 5 - 1, given["k"] == 1, given["k"] == 2])
     at = rng.integers(0, len(draws.variance), 1_000_000)
-    low, high = made.interval(given, 0.8).T
+    low, high = made.predict_interval(given, 0.8).T
     for i in range(5):
         y = 100 + 100 * (draws.weights[at] @ x[i] + np.sqrt(draws.variance[at]) * rng.standard_normal(at.size))
         assert made.predict(given)[i] == pytest.approx(y.mean(), abs=3 * y.std() / 1000)
-        assert made.deviation(given)[i] == pytest.approx(y.std(), rel=0.01)
+        assert made.predict(given, return_std=True)[1][i] == pytest.approx(y.std(), rel=0.01)
         assert np.mean(y < low[i]) == pytest.approx(0.1, abs=0.001)
         assert np.mean(y < high[i]) == pytest.approx(0.9, abs=0.001)
 
 
 def test_predictions_and_intervals_stay_within_the_bounds():
     wide = model(deviation=50.0)
-    low, high = wide.interval(values()).T
+    low, high = wide.predict_interval(values()).T
     assert (low == 0).all()
     assert (high == 200).all()
     far = dg.results.LinearRegressionModel(
@@ -54,7 +54,7 @@ def test_a_frame_of_all_of_it():
     assert list(frame.columns) == ["prediction", "std", "lower", "upper"]
     assert (frame["lower"] <= frame["upper"]).all()
     assert model().frame(values(0)).shape == (0, 4)
-    wider = model().interval(values(), 0.99)
+    wider = model().predict_interval(values(), 0.99)
     assert (wider[:, 0] <= frame["lower"]).all()
     assert (wider[:, 1] >= frame["upper"]).all()
     assert model().features == ("x", "k")

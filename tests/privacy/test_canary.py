@@ -269,8 +269,12 @@ COLUMNS = {
     "NaiveBayesEnsemble.predict_proba": lambda x, fitted: quiet(ensemble(fitted).predict_proba({"age": x})),
     "NaiveBayesEnsemble.predict_log_joint": lambda x, fitted: quiet(ensemble(fitted).predict_log_joint({"age": x})),
     "LinearRegressionModel.predict": lambda x, fitted: quiet(fitted["regression"].model_.predict({"age": x})),
-    "LinearRegressionModel.deviation": lambda x, fitted: quiet(fitted["regression"].model_.deviation({"age": x})),
-    "LinearRegressionModel.interval": lambda x, fitted: quiet(fitted["regression"].model_.interval({"age": x})),
+    "LinearRegressionModel.predict, deviation": lambda x, fitted: quiet(
+        fitted["regression"].model_.predict({"age": x}, return_std=True)
+    ),
+    "LinearRegressionModel.predict_interval, values": lambda x, fitted: quiet(
+        fitted["regression"].model_.predict_interval({"age": x})
+    ),
     "LinearRegressionModel.frame": lambda x, fitted: quiet(fitted["regression"].model_.frame({"age": x})),
     "RegressionDraws.predict": lambda x, fitted: quiet(fitted["regression"].posterior_.predict({"age": x})),
     "SampledRegressionModel.predict": lambda x, fitted: quiet(sampled().predict({"age": x})),

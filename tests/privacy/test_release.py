@@ -185,7 +185,6 @@ GIVEN_A_GENERATOR = (
     "markov/effects",
     "markov/loops",
     "markov/sampler",
-    "markov/latent",
     "network/_kernels",
     "network/by_normal",
     "network/by_records",

@@ -9,8 +9,7 @@ from scipy.special import betaln, expit, gammaln, logit
 from dpgraph.inference.markov import _kernels
 from dpgraph.inference.markov.effects import Effects
 from dpgraph.inference.markov.evidence import cells_evidence
-from dpgraph.inference.markov.latent import latent_cells
-from dpgraph.inference.markov.sampler import MarkovPrior, draw_markov
+from dpgraph.inference.markov.sampler import MarkovPrior, draw_markov, latent_cells
 from dpgraph.privacy.measurements import DiscreteLaplace
 from tests.inference.markov.test_calibration import FIELDS, PRIOR, SIZE, simulated
 

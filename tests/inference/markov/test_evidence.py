@@ -6,7 +6,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.inference.markov.evidence import log_evidence
-from dpgraph.inference.markov.latent import (
+from dpgraph.inference.markov.sampler import (
     entries_estimate,
     fitted_emissions,
     rounded_to_total,

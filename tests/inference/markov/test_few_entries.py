@@ -8,7 +8,7 @@ import pytest
 from scipy.special import betaln, gammaln
 
 from dpgraph.inference.markov import loops
-from dpgraph.inference.markov.latent import alike_cells
+from dpgraph.inference.markov.sampler import alike_cells
 from tests.conclusions import law_test
 
 FEW = loops.FEW_ENTRIES + 1

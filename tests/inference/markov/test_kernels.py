@@ -8,7 +8,7 @@ from scipy.special import gammaln
 
 from dpgraph.inference.markov import _kernels
 from dpgraph.inference.markov.evidence import cells_evidence
-from dpgraph.inference.markov.latent import latent_cells
+from dpgraph.inference.markov.sampler import latent_cells
 from dpgraph.privacy.measurements import DiscreteLaplace
 from dpgraph.structure.markov import transition_counts
 

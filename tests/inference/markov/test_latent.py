@@ -6,8 +6,7 @@ from scipy.special import betaln, gammaln
 
 from dpgraph.inference.markov import _kernels, loops
 from dpgraph.inference.markov.evidence import cells_evidence
-from dpgraph.inference.markov.latent import latent_cells
-from dpgraph.inference.markov.sampler import MarkovPrior, draw_markov
+from dpgraph.inference.markov.sampler import MarkovPrior, draw_markov, latent_cells
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
 
 FIELDS = (slice(0, 2), slice(2, 4))

@@ -13,7 +13,7 @@ import pytest
 from dpgraph.inference.markov import _kernels, effects
 from dpgraph.inference.markov.effects import Effects
 from dpgraph.inference.markov.evidence import cells_evidence
-from dpgraph.inference.markov.latent import latent_cells
+from dpgraph.inference.markov.sampler import latent_cells
 from dpgraph.privacy.measurements import DiscreteLaplace
 
 SIZE, CHAINS, STEPS, FIELDS = 2, 3, 4, (slice(0, 2), slice(2, 5))

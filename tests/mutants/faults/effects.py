@@ -88,7 +88,7 @@ MUTANTS = (
     ),
     Mutant(
         "cells alike that are not",
-        "inference/markov/latent.py",
+        "inference/markov/sampler.py",
         "np.clip(values, 0, last)",
         "np.clip(values, 0, last - 1)",
         (f"{FEW}::test_cells_that_noise_does_not_tell_apart_share_their_sums",),
