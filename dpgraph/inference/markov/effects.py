@@ -73,8 +73,12 @@ def fill_laws(emissions: Reals, effects: Reals, times: float, first: int, end: i
     for r in range(effects.shape[0]):
         top = effects[r, first:end].max()
         for k in range(size):
-            weight = emissions[k, first:end] * np.exp(times * (effects[r, first:end] - top))
-            laws[r * size + k, first:end] = np.maximum(weight / weight.sum(), 1e-300)
+            total = 0.0
+            for w in range(first, end):
+                laws[r * size + k, w] = emissions[k, w] * math.exp(times * (effects[r, w] - top))
+                total += laws[r * size + k, w]
+            for w in range(first, end):
+                laws[r * size + k, w] = max(laws[r * size + k, w] / total, 1e-300)
 
 
 def fill_every_field(edges: Integers, emissions: Reals, effects: Reals, laws: Reals) -> None:
