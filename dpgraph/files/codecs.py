@@ -15,7 +15,6 @@ from dpgraph.lazy import register_by_name
 from dpgraph.mechanisms.reproduction import Structure, check_reproduced
 from dpgraph.privacy.errors import FileError
 from dpgraph.privacy.records import PrivacyUnit, Provenance
-from dpgraph.privacy.scope import RowsRecord
 from dpgraph.privacy.structural import event_of, plain_event, plain_of, value_of
 from dpgraph.structure.network import Network
 
@@ -186,13 +185,3 @@ def provenance_of(plain: Plain, structure: Structure) -> Provenance | None:
     if (plain_of(unit, PrivacyUnit), plain_event(event)) != (plain["unit"], plain["event"]):
         raise FileError("the record of the release has entries that dpgraph does not write there")
     return provenance
-
-
-def plain_scope(scope: RowsRecord | None) -> Plain:
-    """The rows that a release is of; nothing where its record does not tell."""
-    return {} if scope is None else {"scope": plain_of(scope, RowsRecord)}
-
-
-def scope_of(plain: Plain) -> RowsRecord | None:
-    """The inverse of ``plain_scope``."""
-    return None if plain.get("scope") is None else value_of(plain["scope"], RowsRecord, "scope")

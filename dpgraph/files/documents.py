@@ -23,10 +23,8 @@ from dpgraph.files.codecs import (
     described_in,
     needed_network,
     plain_provenance,
-    plain_scope,
     provenance_of,
     register_codecs,
-    scope_of,
     structural,
     written,
 )
@@ -53,6 +51,7 @@ from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.errors import FileError
 from dpgraph.privacy.records import Provenance, Release
 from dpgraph.privacy.release import recorded
+from dpgraph.privacy.scope import RowsRecord
 from dpgraph.privacy.structural import plain_of
 from dpgraph.privacy.structural import value_of as structural_value
 from dpgraph.structure.design import LinearDesign
@@ -198,7 +197,8 @@ def _document_with_arrays(value: Any) -> dict[str, Any]:
     if isinstance(value, Release):
         codec, body = written(value.value, released=True)
         structure = codec.measured(value.value)
-        record = plain_provenance(value.provenance, structure) | plain_scope(value.scope)
+        scope = {} if value.scope is None else {"scope": plain_of(value.scope, RowsRecord)}
+        record = plain_provenance(value.provenance, structure) | scope
         return _document(codec, "release", structure, record | {"kind": codec.kind}, body)
     value = LinearRegressionModel(value) if isinstance(value, RegressionDraws) else value
     codec, body = written(value, released=False)
@@ -251,7 +251,8 @@ def value_of(plain: Any) -> Any:
         raise FileError("a release without its event")
     value = codec.read(plain, structure, provenance)
     check_total(value)
-    return recorded(Release(value, provenance.event, provenance.unit, provenance.private, scope_of(plain)))
+    scope = structural_value(plain.get("scope"), RowsRecord | None, "scope")
+    return recorded(Release(value, provenance.event, provenance.unit, provenance.private, scope))
 
 
 def _check_regression(draws: RegressionDraws, provenance: Provenance | None) -> None:
