@@ -22,7 +22,7 @@ from tqdm import tqdm
 import dpgraph as dg
 from dpgraph.inference.network.consistency import consistent_variance
 from dpgraph.privacy.records import PrivacyUnit
-from dpgraph.structure.merging import weights
+from dpgraph.structure.margins import weights
 from dpgraph.structure.tables import NoisyCoefficients
 
 ADD, REPLACE = PrivacyUnit("add-remove"), PrivacyUnit("replace")

@@ -32,7 +32,7 @@ import dpgraph as dg
 from dpgraph.statistics.contingency import add_tables, processors
 from dpgraph.statistics.rows.codes import Codes, encode
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.merging import measured_families
+from dpgraph.structure.margins import measured_families
 
 FIGURES = Path(__file__).parents[1] / "docs" / "figures"
 PACKAGES = ("numpy", "numba", "pandas", "pyarrow", "polars", "duckdb", "pgmpy", "scikit-learn")

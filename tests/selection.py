@@ -8,7 +8,7 @@ import numpy as np
 
 from dpgraph.statistics.counts import Counts
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.merging import measured_families
+from dpgraph.structure.margins import measured_families
 
 
 @cache

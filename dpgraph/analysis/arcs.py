@@ -11,8 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from dpgraph.structure.merging import holders
-from dpgraph.structure.network import Family, Network
+from dpgraph.structure.margins import holders
+from dpgraph.structure.network import Family, Holding, Network
 
 #: The columns of the table of arcs.
 COLUMNS = ["parent", "child", "cells", "cost"]
@@ -52,10 +52,7 @@ class _Plan:
         self.holder = holders(network, tables)
         for family, table in self.holder.items():
             self.served[table].append(family)
-        self.by_name: dict[str, list[Family]] = {name: [] for name in network.domain.names}
-        for table in tables:
-            for name in table:
-                self.by_name[name].append(table)
+        self.tables, self.holding = tables, Holding(network, tables)
         self.whole = sum(self.root(table, len(families)) for table, families in self.served.items())
 
     def root(self, table: Family, served: int) -> float:
@@ -69,10 +66,8 @@ class _Plan:
         moving = [smaller if other == family else other for other in self.served[table]]
         rank = partial(self.rank, child=child, smaller=smaller)
         stays = any(set(other) == set(table) for other in moving)
-        homes = [
-            [kept for kept in self.by_name[other[0]] if set(other) <= set(kept) and (stays or kept != table)]
-            for other in moving
-        ]
+        held_in = ([self.tables[place] for place in self.holding.places(other)] for other in moving)
+        homes = [[kept for kept in tables if stays or kept != table] for tables in held_in]
         unserved = [other for other, held in zip(moving, homes, strict=True) if not held]
         new_tables = [
             one

@@ -33,7 +33,7 @@ from dpgraph.privacy.records import Number, PrivacyCost, PrivacyUnit, exact, exa
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import NetworkError, warn_of_many_levels
 from dpgraph.structure.elimination import elimination_order
-from dpgraph.structure.merging import holders, measured_families
+from dpgraph.structure.margins import holders, measured_families
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Probabilities
 from dpgraph.waiting import waiting

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-from dpgraph.mechanisms.additive.moment_noise import weighted_design
+from dpgraph.mechanisms.additive.plans import weighted_design
 from dpgraph.privacy.checks import Reals, check_whole
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.records import Number, PrivacyUnit, exact

@@ -24,7 +24,7 @@ from dpgraph.statistics.rows.codes import Codes, check_declarations, encode_batc
 from dpgraph.statistics.summary import summarise
 from dpgraph.structure.domain import Domain, DomainError, Level, NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
-from dpgraph.structure.merging import measured_families
+from dpgraph.structure.margins import measured_families
 from dpgraph.structure.network import Family, Holding, Network
 from dpgraph.structure.tables import margin
 

@@ -129,7 +129,7 @@ class LinearDesign:
         mean_weight: The weight of the target's sum: its noise is that of a product of features divided by this, and
             the noise of the others grows a little. None leaves the choice to the mechanism: ``copies``, or more where
             few rows or a small epsilon would leave the target's mean unknown
-            (``mechanisms.additive.moment_noise``).
+            (``mechanisms.additive.plans``).
         on_missing: What happens to a row with a null that has no declared meaning: ``"error"`` refuses the table,
             ``"drop"`` leaves the row out, which needs an add-remove unit: the number of rows left is private.
         strict: Accepts only declarations under which no row can refuse a table, as ``Domain.of`` does: ``missing`` for
@@ -228,16 +228,16 @@ class LinearDesign:
 
     @cached_property
     def pairs(self) -> tuple[tuple[int, int], ...]:
-        """The columns of each released product, i <= j."""
-        size = len(self.columns)
-        return tuple((i, j) for i in range(size) for j in range(i, size) if self._is_released(i, j))
+        """The columns of each released product, i <= j, whose sum is neither known nor equal to another one."""
 
-    def _is_released(self, i: int, j: int) -> bool:
-        """Whether the sum of a product is neither known nor equal to another one."""
-        one, two = self.columns[i], self.columns[j]
-        if i != j:
-            return not (one.kind == two.kind == "level" and one.variable == two.variable)
-        return one.kind in ("number", "target") or (one.kind == "level" and not self.intercept)
+        def is_released(i: int, j: int) -> bool:
+            one, two = self.columns[i], self.columns[j]
+            if i != j:
+                return not (one.kind == two.kind == "level" and one.variable == two.variable)
+            return one.kind in ("number", "target") or (one.kind == "level" and not self.intercept)
+
+        size = len(self.columns)
+        return tuple((i, j) for i in range(size) for j in range(i, size) if is_released(i, j))
 
     @property
     def names(self) -> tuple[str, ...]:

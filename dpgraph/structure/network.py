@@ -118,7 +118,7 @@ class Network:
     def blocks(self, unit: PrivacyUnit) -> tuple[Block, ...]:
         """The tables of the maximal families, from which every family's counts can be read, and how each moves.
 
-        Mechanisms may measure other tables instead: see ``structure.merging.measured_families``.
+        Mechanisms may measure other tables instead: see ``structure.margins.measured_families``.
         """
         return tuple(
             Block(family, self.shape(family), partition_movement(self.cells(family), unit))

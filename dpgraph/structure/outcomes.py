@@ -93,7 +93,10 @@ class Classification:
         object.__setattr__(self, "largest_loss", checked_bound(loss, "largest_loss"))
         edges = tuple(edge for edge in EDGES if edge * size > 1 + 1e-9) if self.edges is None else self.edges
         object.__setattr__(self, "edges", _checked_edges(edges, size))
-        object.__setattr__(self, "scores", _checked_scores(self.scores))
+        known, asked = get_args(ClassifierScore), self.scores
+        if isinstance(asked, str) or not asked or not set(asked) <= set(known):
+            raise DomainError(f"scores must be some of {', '.join(map(repr, known))}; got {asked!r:.200}")
+        object.__setattr__(self, "scores", tuple(name for name in known if name in asked))
         if "confusion" in self.scores and size**2 > MOST_CONFUSED:
             raise DomainError(f"{size:,} classes have more than {MOST_CONFUSED:,} confusions; leave them out of scores")
 
@@ -307,13 +310,6 @@ def _checked_edges(edges: Iterable[float], classes: int) -> tuple[float, ...]:
     if not all(low < high for low, high in pairwise((1 / classes, *made, 1.0))):
         raise DomainError(f"edges must increase between 1 / {classes} and 1; got {made!r:.200}")
     return made
-
-
-def _checked_scores(scores: Iterable[ClassifierScore]) -> tuple[ClassifierScore, ...]:
-    known = get_args(ClassifierScore)
-    if isinstance(scores, str) or not set(scores) <= set(known) or not set(scores):
-        raise DomainError(f"scores must be some of {', '.join(map(repr, known))}; got {scores!r:.200}")
-    return tuple(name for name in known if name in set(scores))
 
 
 def _cell_names(part: Part, kept: int) -> tuple[str, ...]:

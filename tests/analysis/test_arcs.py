@@ -5,7 +5,7 @@ from hypothesis import given, settings
 
 import dpgraph as dg
 from dpgraph.analysis.arcs import arc_costs
-from dpgraph.structure.merging import weights
+from dpgraph.structure.margins import weights
 from tests.mechanisms.additive.test_sensitivity import small_networks
 from tests.tiers import examples
 

@@ -7,7 +7,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.files.networks import network_of, plain_network
-from dpgraph.mechanisms.additive.allocation import shares
+from dpgraph.mechanisms.additive.plans import shares
 from dpgraph.structure.margins import Margins
 
 DOMAIN = dg.Domain.of({"a": [0, 1], "b": [0, 1, 2], "c": list(range(40)), "d": list(range(30))})

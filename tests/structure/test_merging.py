@@ -6,7 +6,7 @@ import math
 from hypothesis import given
 
 import dpgraph as dg
-from dpgraph.structure.merging import holders, measured_families, weights
+from dpgraph.structure.margins import holders, measured_families, weights
 from tests.strategies import networks
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dpgraph as dg
-from dpgraph.structure import merging
+from dpgraph.structure import margins as merging
 
 
 def gain(network, merger, one, two):

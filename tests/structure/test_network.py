@@ -13,7 +13,7 @@ from hypothesis import given
 
 import dpgraph as dg
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.merging import measured_families
+from dpgraph.structure.margins import measured_families
 from tests.strategies import networks
 
 ASIA = dg.read_network("example:asia")

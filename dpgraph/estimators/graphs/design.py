@@ -21,9 +21,9 @@ from dpgraph.inference.graphs.choosing import borrows
 from dpgraph.inference.graphs.constraints import Limits
 from dpgraph.inference.graphs.joint import is_small
 from dpgraph.inference.network.consistency import consistent_variance
-from dpgraph.mechanisms.additive.allocation import residual_design
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
+from dpgraph.mechanisms.additive.plans import residual_design
 from dpgraph.privacy.records import Event, PrivacyUnit
 from dpgraph.structure.domain import Domain
 from dpgraph.structure.margins import Margins, all_pairs

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.mechanisms.additive.moment_noise import with_noise
+from dpgraph.mechanisms.additive.plans import with_noise
 from dpgraph.privacy.checks import Integers
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, Joint, Measurement, Movement, NoiseLaw
@@ -244,7 +244,7 @@ def gaussian_blocks(rho: Fraction, network: Network, unit: PrivacyUnit) -> Block
     """Discrete Gaussian noise for each block: rho_A proportional to sqrt(p_A V_A), scale_A^2 at least L_A / (2 rho_A).
 
     L_A is the squared L2 sensitivity of the block's integers, GRID^2 p_A but for rounding. With exact p_A these are
-    the optimal variances of ``allocation.residual_design`` (ResidualPlanner).
+    the optimal variances of ``plans.residual_design`` (ResidualPlanner).
     """
     if unit.n_is_public:
         raise ReleaseError(

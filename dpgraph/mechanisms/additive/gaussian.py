@@ -11,9 +11,16 @@ from fractions import Fraction
 from functools import lru_cache, singledispatch
 from typing import Any, Literal
 
-from dpgraph.mechanisms.additive.allocation import Allocation, Tables, measured_tables, shares
 from dpgraph.mechanisms.additive.blocks import BlockPlan, block_measurements, gaussian_blocks, whose_blocks
-from dpgraph.mechanisms.additive.moment_noise import gaussian_plan, noisy_blocks, weighted_mean
+from dpgraph.mechanisms.additive.plans import (
+    Allocation,
+    Tables,
+    gaussian_plan,
+    measured_tables,
+    noisy_blocks,
+    shares,
+    weighted_mean,
+)
 from dpgraph.mechanisms.reproduction import check_laws, check_scales, not_measured, register_mechanism, remeasured
 from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.errors import ReleaseError
@@ -44,7 +51,7 @@ class GaussianMechanism:
     for an add-remove unit. Each block A of integer coefficients has squared L2 sensitivity ``block_l2_squared`` and its
     own rho_A; the rho_A sum to rho.
 
-    The moments of a regression get noise of one scale: see ``mechanisms.additive.moment_noise`` and
+    The moments of a regression get noise of one scale: see ``mechanisms.additive.plans`` and
     ``structure.design``.
 
     A budget is charged in epsilon and delta, so delta is always needed; epsilon or rho says how much noise.

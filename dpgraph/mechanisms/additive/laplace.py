@@ -13,8 +13,15 @@ from fractions import Fraction
 from functools import lru_cache, singledispatch
 from typing import Any, Literal
 
-from dpgraph.mechanisms.additive.allocation import Allocation, Tables, measured_tables, shares
-from dpgraph.mechanisms.additive.moment_noise import laplace_plan, noisy_blocks, weighted_mean
+from dpgraph.mechanisms.additive.plans import (
+    Allocation,
+    Tables,
+    laplace_plan,
+    measured_tables,
+    noisy_blocks,
+    shares,
+    weighted_mean,
+)
 from dpgraph.mechanisms.reproduction import check_laws, check_scales, not_measured, register_mechanism, remeasured
 from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.errors import ReleaseError
@@ -50,7 +57,7 @@ class LaplaceMechanism:
     the rows per person. Table m gets epsilon_m, the epsilon_m sum to epsilon, and its noise has scale
     sensitivity / epsilon_m; by basic composition the release is epsilon-DP. Where n is public the noise of a table
     may be confined to the plane sum(z) = 0: a replaced row moves along that plane (proofs.md P17). For moments and
-    every other description see ``mechanisms.additive.moment_noise``; ``tables`` and ``allocation`` do not apply there.
+    every other description see ``mechanisms.additive.plans``; ``tables`` and ``allocation`` do not apply there.
 
     Args:
         epsilon: The whole budget of the release, exact; a float means the decimal it prints as.

@@ -11,10 +11,10 @@ from hypothesis import assume, given, settings
 
 import dpgraph as dg
 from dpgraph.inference.network.consistency import consistent_variance
-from dpgraph.mechanisms.additive.allocation import closed_form_shares, measured_tables, residual_design
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
+from dpgraph.mechanisms.additive.plans import closed_form_shares, measured_tables, residual_design
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace
-from dpgraph.structure.merging import weights
+from dpgraph.structure.margins import weights
 from tests.mechanisms.additive.test_sensitivity import small_networks
 from tests.tiers import examples
 

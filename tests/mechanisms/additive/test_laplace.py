@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 import dpgraph as dg
-from dpgraph.mechanisms.additive.allocation import closed_form_shares, measured_tables
+from dpgraph.mechanisms.additive.plans import closed_form_shares, measured_tables
 from dpgraph.privacy.measurements import DiscreteLaplace, SumZeroLaplace
-from dpgraph.structure.merging import weights
+from dpgraph.structure.margins import weights
 from tests.conclusions import law_test
 
 TINY = dg.Network.of({"a": [0, 1], "b": [0, 1, 2]}, {"b": ["a"]})

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dpgraph as dg
-from dpgraph.mechanisms.additive.moment_noise import (
+from dpgraph.mechanisms.additive.plans import (
     LARGEST,
     LARGEST_GAUSSIAN,
     WANTED,

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpgraph as dg
-from dpgraph.mechanisms.additive.allocation import measured_tables
 from dpgraph.mechanisms.additive.blocks import (
     block_l2_squared,
     block_movements,
@@ -19,6 +18,7 @@ from dpgraph.mechanisms.additive.blocks import (
     joint_sensitivity,
     parity_sensitivity,
 )
+from dpgraph.mechanisms.additive.plans import measured_tables
 from dpgraph.privacy.measurements import partition_movement
 from dpgraph.structure.basis import coefficient_blocks, contrast_matrix, fixed_point
 from dpgraph.structure.elimination import elimination_order

@@ -279,7 +279,7 @@ ROWS = (
     ),
     Mutant(
         "no noise on a table without rows",
-        "mechanisms/additive/moment_noise.py",
+        "mechanisms/additive/plans.py",
         "    for (law, _), sharing in counted(list(groups.items())):",
         "    for (law, _), sharing in groups.items() if any(t.any() for t in true.values()) else ():",
         _mechanism(LAPLACE, ADD),

@@ -86,7 +86,7 @@ MUTANTS = (
     ),
     Mutant(
         "the right predictions counted in the open",
-        "mechanisms/additive/moment_noise.py",
+        "mechanisms/additive/plans.py",
         "    n = statistics.sensitive_rows if unit.n_is_public else None\n",
         "    n = statistics.sensitive_rows if unit.n_is_public else None\n"
         "    for block, noisy in values.items() if hasattr(statistics.description, 'task') else ():\n"
@@ -130,7 +130,7 @@ MUTANTS = (
     ),
     Mutant(
         "the exact number of held-out rows where it is private",
-        "mechanisms/additive/moment_noise.py",
+        "mechanisms/additive/plans.py",
         "    n = statistics.sensitive_rows if unit.n_is_public else None\n",
         "    n = statistics.sensitive_rows\n",
         (f"{REPLAY}::test_add_remove_whatever_the_number_of_rows",),

@@ -294,7 +294,7 @@ MUTANTS = (
     ),
     Mutant(
         "noise on the CPT, not the count",
-        "mechanisms/additive/moment_noise.py",
+        "mechanisms/additive/plans.py",
         "{m.table: statistics.sensitive_block(m.table, unit) for m in plan}",
         "{m.table: 100 * statistics.sensitive_block(m.table, unit) // max(1, statistics.sensitive_rows) for m in plan}",
         (f"{RELEASE}::test_released_tables_are_integers",),
@@ -373,14 +373,14 @@ MUTANTS = (
     ),
     Mutant(
         "a table without rows left out",
-        "mechanisms/additive/moment_noise.py",
+        "mechanisms/additive/plans.py",
         "return {m.table: done[m.table] for m in plan}",
         "return {m.table: done[m.table] for m in plan if true[m.table].any()}",
         (f"{RELEASE}::test_shapes_keys_and_order_do_not_depend_on_the_rows",),
     ),
     Mutant(
         "exact n used under add-remove",
-        "mechanisms/additive/moment_noise.py",
+        "mechanisms/additive/plans.py",
         "    n = statistics.sensitive_rows if unit.n_is_public else None\n",
         "    n = statistics.sensitive_rows\n",
         (f"{RELEASE}::test_n_shows_under_replace_only",),
@@ -465,7 +465,7 @@ MUTANTS = (
     ),
     Mutant(
         "Gaussian tables with exact n under add-remove",
-        "mechanisms/additive/moment_noise.py",
+        "mechanisms/additive/plans.py",
         "    n = statistics.sensitive_rows if unit.n_is_public else None\n",
         "    n = statistics.sensitive_rows\n",
         (f"{GAUSSIAN}::test_where_n_is_public_consistency_uses_it_and_elsewhere_n_is_not_told",),
@@ -794,7 +794,7 @@ MUTANTS = (
     ),
     Mutant(
         "one noise draw shared by all sums",
-        "mechanisms/additive/moment_noise.py",
+        "mechanisms/additive/plans.py",
         "noise.add(np.concatenate([true[m.table].ravel() for m in sharing]), law)",
         "(v := np.concatenate([true[m.table].ravel() for m in sharing])) + (noise.add(v[:1], law) - v[0])",
         (f"{MOMENT_NOISE}::test_every_sum_gets_its_own_draw",),
@@ -831,7 +831,7 @@ MUTANTS = (
     ),
     Mutant(
         "exact n shown under add-remove",
-        "mechanisms/additive/moment_noise.py",
+        "mechanisms/additive/plans.py",
         "n = statistics.sensitive_rows if unit.n_is_public else None",
         "n = statistics.sensitive_rows",
         (f"{MOMENT_NOISE}::test_noise_follows_the_recorded_law",),
@@ -845,7 +845,7 @@ MUTANTS = (
     ),
     Mutant(
         "a lower bound of 0 gives no noise",
-        "mechanisms/additive/moment_noise.py",
+        "mechanisms/additive/plans.py",
         "    n = statistics.sensitive_rows if unit.n_is_public else None\n",
         "    n = statistics.sensitive_rows if unit.n_is_public else None\n"
         "    declared = getattr(statistics.description, 'features', {})\n"
@@ -858,7 +858,7 @@ MUTANTS = (
     ),
     Mutant(
         "one noise draw for all moments",
-        "mechanisms/additive/moment_noise.py",
+        "mechanisms/additive/plans.py",
         "noise.add(np.concatenate([true[m.table].ravel() for m in sharing]), law)",
         "(v := np.concatenate([true[m.table].ravel() for m in sharing])) + noise.add(v[:1] * 0, law)",
         (f"{REGRESSION_NOISE}::test_every_sum_gets_a_draw_of_the_recorded_law",),
@@ -922,7 +922,7 @@ MUTANTS = (
     ),
     Mutant(
         "a private number of rows decides how finely a sum is released",
-        "mechanisms/additive/moment_noise.py",
+        "mechanisms/additive/plans.py",
         "None if not unit.n_is_public else statistics.sensitive_rows",
         "statistics.sensitive_rows",
         ("tests/mechanisms/additive/test_mean_weight.py::test_a_private_number_of_rows_decides_nothing",),

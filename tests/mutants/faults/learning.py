@@ -40,7 +40,7 @@ MUTANTS = (
     ),
     Mutant(
         "shares of tables that are ignored",
-        "mechanisms/additive/allocation.py",
+        "mechanisms/additive/plans.py",
         "return tuple(Fraction(share, sum(network.shares)) for share in network.shares)",
         "return (Fraction(1, len(tables)),) * len(tables)",
         (f"{MARGINS}::test_shares_are_those_that_are_said",),

@@ -59,7 +59,7 @@ MUTANTS = (
     ),
     Mutant(
         "merges that count shared variables twice",
-        "structure/merging.py",
+        "structure/margins.py",
         "- first] /= self._sizes[name]",
         "- first] /= 1",
         ("tests/structure/test_merging_search.py::test_every_step_takes_the_best_pair_there_is",),

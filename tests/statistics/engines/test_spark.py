@@ -13,7 +13,7 @@ import pytest
 import dpgraph as dg
 from dpgraph.statistics.engines import spark as engine
 from dpgraph.statistics.rows import files as parquet
-from dpgraph.structure.merging import measured_families
+from dpgraph.structure.margins import measured_families
 from tests.statistics.engines.single_rows import NUMBERS, STAY, not_taken
 from tests.statistics.test_summary import GROUPS, NETWORK, SECRET, STRICT, folder, frame, strict
 from tests.statistics.test_summary import parquet as write

@@ -1,0 +1,283 @@
+"""Plans of additive noise: the tables to measure, the shares of epsilon among them, and the noise of any description.
+
+A description that brings no plan of its own has one scale for all blocks. Sensitivity: one person's rows move block m
+by at most ``movement.l1`` in L1, as its description says, so all blocks together by at most the sum (proofs.md P73);
+every integer gets its own draw of scale sum / epsilon, and the release is epsilon-DP. Gaussian noise has scale^2 at
+least the sum of the squared L2 sensitivities over 2 rho, so it is rho-zCDP. One draw shared by all sums, as in the
+reference code of Bernstein and Sheldon 2018, would show their differences exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from dpgraph.privacy.checks import Integers, Reals
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import (
+    Block,
+    Description,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Measurement,
+    Name,
+    NoiseLaw,
+    Statistics,
+    SumZeroLaplace,
+    is_readable,
+    noisy_value,
+)
+from dpgraph.privacy.noise import MAX_SCALE_IN_STEPS, Noise, calibrated_gaussian_scale, calibrated_scale
+from dpgraph.privacy.records import Number, PrivacyUnit, exact
+from dpgraph.structure.basis import coefficient_blocks, error_weights, ordered, subsets
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.margins import Margins, measured_families, weights
+from dpgraph.structure.network import Family, Network
+from dpgraph.waiting import counted
+
+if TYPE_CHECKING:
+    from dpgraph.structure.design import LinearDesign
+
+Tables = Literal["merged", "maximal", "families"]
+Allocation = Literal["optimal", "uniform"]
+
+#: The most updates of optimal budgets; ten are enough on every bundled network.
+ROUNDS = 30
+
+#: Shares are whole multiples of one part in this many, so that they are exact and short to write.
+RESOLUTION = 1_000_000
+
+#: The deviation of the noise on a regression's target mean that is aimed at, in halves of the target's bounds.
+WANTED = 0.018
+#: The largest weight of the target's sum, and that where n is private. More hardly lowers its noise: 2 / epsilon ends.
+LARGEST, WITHOUT_N = 256, 6
+#: What a sum times its weight stays below, with room for noise.
+MOST_SUM = 1 << 62
+#: The largest where noise is Gaussian: movement adds in squares, so the weighted sum's soon is nearly all of it.
+LARGEST_GAUSSIAN = 25
+
+Plan = tuple[Measurement, ...]
+
+
+def measured_tables(network: Network, tables: Tables) -> tuple[Family, ...]:
+    """The variable sets a mechanism measures.
+
+    ``"families"``: one for each variable (Zhang et al. 2016). ``"maximal"``: the families not inside another.
+    ``"merged"``: the maximal ones, small ones joined where that lowers the total error.
+    """
+    match tables:
+        case "families":
+            return network.families
+        case "maximal":
+            return network.maximal_families
+        case "merged":
+            return measured_families(network)
+
+
+def shares(
+    network: Network,
+    tables: Sequence[Family],
+    allocation: Allocation,
+    *,
+    power: float = 1 / 3,
+    spreads: Sequence[float] = (),
+    n_is_public: bool = False,
+) -> tuple[Fraction, ...]:
+    """The part of the budget each table gets; they sum to one exactly.
+
+    ``"optimal"`` minimises the error after least squares, where tables help each other (proofs.md P30); margins may
+    say their own shares. ``"uniform"`` gives each table the same.
+    """
+    if allocation == "uniform":
+        return (Fraction(1, len(tables)),) * len(tables)
+    if isinstance(network, Margins) and network.shares and tuple(tables) == network.tables:
+        return tuple(Fraction(share, sum(network.shares)) for share in network.shares)
+    ideal = closed_form_shares(network, tables, power)
+    if len(tables) > 1:
+        ideal = _least_squares_shares(network, tables, np.asarray(spreads, float), ideal, 1 / power - 1, n_is_public)
+    parts = [max(1, round(float(part) * RESOLUTION)) for part in ideal]
+    return tuple(Fraction(part, sum(parts)) for part in parts)
+
+
+def closed_form_shares(network: Network, tables: Sequence[Family], power: float) -> Reals:
+    """The shares with the least error of all family tables, each read from one measured table (proofs.md P28).
+
+    With Laplace noise epsilon_m is proportional to W_m^(1/3), with Gaussian noise rho_m to W_m^(1/2). Least squares
+    start from them.
+    """
+    roots = np.array([weight**power for weight in weights(network, tables)])
+    return roots / roots.sum()
+
+
+def _least_squares_shares(
+    network: Network, tables: Sequence[Family], spreads: Reals, start: Reals, order: float, n_is_public: bool
+) -> Reals:
+    """Minimises sum_A V_A / p_A by the update s_m <- s_m g_m^(1 / (order + 1)), normalised, g_m minus its slope in s_m.
+
+    p_A = sum over tables m that contain A of s_m^order / (spread_m prod_{v in m - A} K_v) is the precision of a
+    residual of A after least squares (proofs.md P30); order is 2 for Laplace noise and 1 for Gaussian. At the minimum
+    all slopes are equal. Where tables share nothing one step is exact: there the sum is that of W_m / s_m^order.
+    """
+    blocks = [block for block in coefficient_blocks(network) if block or not n_is_public]
+    cost = np.array(list(error_weights(network, blocks).values()))
+    index = {frozenset(block): i for i, block in enumerate(blocks)}
+    entries = [
+        (index[frozenset(block)], m, 1 / (spreads[m] * math.prod(network.shape(tuple(set(table) - set(block))))))
+        for m, table in enumerate(tables)
+        for block in subsets(ordered(network, table))
+        if frozenset(block) in index
+    ]
+    if not entries:  # nothing is unknown: variables of one level and a public n
+        return start
+    rows, columns, values = (np.array(part) for part in zip(*entries, strict=True))
+    part = start
+    for _ in range(ROUNDS):
+        precision = np.bincount(rows, values * (part**order)[columns], len(blocks))
+        slope = np.bincount(columns, values * (cost / precision**2)[rows], len(tables)) * part ** (order - 1)
+        moved = part * slope ** (1 / (order + 1))
+        moved = np.maximum(moved / max(moved.sum(), 1e-300), 1 / RESOLUTION)
+        moved = moved / moved.sum()
+        close = np.abs(moved / part - 1).max() < 1e-7
+        part = moved
+        if close:
+            break
+    return part
+
+
+class ResidualDesign(NamedTuple):
+    """Noise variances of the residual basis: one for each subset of a family, and the total squared error."""
+
+    variances: dict[Family, float]
+    total: float
+
+
+def residual_design(network: Network, rho: Fraction | float) -> ResidualDesign:
+    """The optimal Gaussian noise in the residual basis under add/remove, one row per person (ResidualPlanner).
+
+    Xiao, He, Zhang and Kifer 2023; proofs.md P29. R_A is the part of the tables that depends on all variables of A.
+    A row moves it by p_A = prod_{v in A} (1 - 1 / K_v) in squared L2 norm, every row alike, and its variance counts
+    V_A = sum over families f containing A of prod_{v in A} (K_v - 1) prod_{v in f - A} 1 / K_v times in the total
+    squared error of all family cells. So sigma_A^2 = sqrt(p_A / V_A) sum_B sqrt(p_B V_B) / (2 rho), and the total is
+    (sum_A sqrt(p_A V_A))^2 / (2 rho): the least any Gaussian design attains. Continuous noise, as yardstick for
+    ``GaussianMechanism``, whose independent integers in the cells are 3 to 12 % above it in root mean square.
+
+    Margins that say shares have the cells of each table count by these. A set of variables of one level each carries
+    nothing but the total, and its own residual is empty.
+    """
+    sizes = network.domain.sizes
+    counted = network.shares if isinstance(network, Margins) else ()
+    weight = error_weights(network, network.downward_closure(), counted)
+    moved = {block: math.prod(1 - 1 / sizes[name] for name in block) for block in weight}
+    live = [block for block in weight if moved[block] > 0]
+    whole = sum(math.sqrt(moved[block] * weight[block]) for block in live)
+    variances = {block: math.sqrt(moved[block] / weight[block]) * whole / (2 * float(rho)) for block in live}
+    return ResidualDesign(variances, whole**2 / (2 * float(rho)))
+
+
+def laplace_plan(
+    description: Description,
+    epsilon: Fraction,
+    unit: PrivacyUnit,
+    shape: Literal["auto", "independent", "sum-zero"] = "auto",
+) -> Plan:
+    """One measurement a block, with Laplace noise of one scale."""
+    blocks = _blocks(description, unit)
+    if shape == "sum-zero" and not all(block.movement.fixed_total for block in blocks):
+        raise ReleaseError('noise="sum-zero" needs statistics that sum to a public n: a Multinomial under "replace"')
+    moved = sum(block.movement.l1 for block in blocks)
+    scale = calibrated_scale(max(1, moved), epsilon, MAX_SCALE_IN_STEPS)
+    return tuple(
+        Measurement(
+            block.name,
+            block.cells,
+            (SumZeroLaplace if block.movement.fixed_total and shape != "independent" else DiscreteLaplace)(scale),
+            block.movement,
+        )
+        for block in blocks
+    )
+
+
+def gaussian_plan(description: Description, rho: Fraction, unit: PrivacyUnit) -> Plan:
+    """One measurement a block, with Gaussian noise of one scale."""
+    blocks = _blocks(description, unit)
+    moved = sum(block.movement.l2_squared for block in blocks)
+    law = DiscreteGaussian(calibrated_gaussian_scale(max(1, moved), rho, MAX_SCALE_IN_STEPS))
+    return tuple(Measurement(block.name, block.cells, law, block.movement) for block in blocks)
+
+
+def noisy_blocks(statistics: Statistics, plan: Plan, unit: PrivacyUnit, noise: Noise) -> Any:
+    """Draws the noisy integers of each block; ``release`` calls this after the charge."""
+    true = {m.table: statistics.sensitive_block(m.table, unit) for m in plan}
+    values = with_noise(plan, true, noise)
+    n = statistics.sensitive_rows if unit.n_is_public else None
+    laws = FrozenMap((m.table, m.law) for m in plan)
+    return noisy_value(statistics.description, FrozenMap(values), laws, n, unit)
+
+
+def with_noise(plan: Plan, true: Mapping[Name, Integers], noise: Noise) -> dict[Name, Integers]:
+    """The exact integers of each block with noise: one call for each law, one for each block that sums to zero."""
+    groups: dict[tuple[NoiseLaw, Name | None], list[Measurement]] = {}
+    for m in plan:
+        groups.setdefault((m.law, m.table if m.law.sums_to_zero else None), []).append(m)
+    done: dict[Name, Integers] = {}
+    for (law, _), sharing in counted(list(groups.items())):
+        flat = noise.add(np.concatenate([true[m.table].ravel() for m in sharing]), law)
+        for m in sharing:
+            done[m.table] = flat[: m.cells].reshape(true[m.table].shape)
+            flat = flat[m.cells :]
+    return {m.table: done[m.table] for m in plan}
+
+
+def _blocks(description: Description, unit: PrivacyUnit) -> tuple[Block, ...]:
+    """The blocks of a description whose noisy integers mean something."""
+    if not callable(getattr(description, "blocks", None)) or not is_readable(description):
+        raise ReleaseError(
+            f"noisy integers of a {type(description).__name__} have no meaning that is known: give it a method noisy"
+        )
+    return description.blocks(unit)
+
+
+def weighted_mean(statistics: Any, epsilon: Number, unit: PrivacyUnit, *, gaussian: bool = False) -> Any:
+    """Sums of a regression with the weight of the target's sum chosen; other statistics as they are."""
+    design: Any = getattr(statistics, "description", None)
+    if not hasattr(design, "mean_weight"):
+        return statistics
+    n = None if not unit.n_is_public else statistics.sensitive_rows
+    planned = weighted_design(design, epsilon, unit, n, gaussian=gaussian)
+    return statistics if planned is design else replace(statistics, description=planned)
+
+
+def weighted_design(
+    design: LinearDesign, epsilon: Number, unit: PrivacyUnit, n: int | None, *, gaussian: bool = False
+) -> LinearDesign:
+    """The design with the weight on the target's sum that a release of n rows chooses; n is None where it is private.
+
+    Noise on the sums drowns the slopes first, then the target's mean. At small n epsilon a larger weight on its sum
+    makes the mean known at the price of slopes that could not be known.
+    """
+    if not design.intercept or design.mean_weight is not None:
+        return design
+    weight = advised_weight(design, exact(epsilon), unit, n)
+    return design.with_mean_weight(min(weight, LARGEST_GAUSSIAN) if gaussian else weight)
+
+
+def advised_weight(design: LinearDesign, epsilon: Fraction, unit: PrivacyUnit, n: int | None) -> int:
+    """The least weight with which the noise on the target's mean is ``WANTED``, or the largest one worth having.
+
+    With weight w the noise on the sum has deviation sqrt(2) (S + 2 (w - c)) / (w epsilon), with S the movement of all
+    sums at the weight c they have anyway. No weight is so large that its noise would be refused where c's is not.
+    """
+    if n is None:
+        return max(design.copies, WITHOUT_N)
+    movement = design.sensitivity(unit) / design.weight / unit.rows_per_person
+    room = WANTED * float(epsilon) * n / math.sqrt(2) / unit.rows_per_person - 2
+    needed = LARGEST if room <= 0 else math.ceil((movement - 2 * design.copies) / room)
+    quiet = MAX_SCALE_IN_STEPS * float(epsilon) / design.weight / unit.rows_per_person - movement
+    allowed = design.copies + math.ceil(quiet / 2) - 1
+    room_for_sums = MOST_SUM // (design.weight * max(1, n))
+    return max(design.copies, min(LARGEST, needed, allowed, room_for_sums))
