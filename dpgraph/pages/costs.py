@@ -22,24 +22,16 @@ CHOOSE = "Choose a variable in the drawing, or in the table of families, to see 
 
 
 @page_of.register
-def _of_network(network: Network) -> Page:
-    return _of_report(privacy_cost(network, epsilon=1))
-
-
-@page_of.register
-def _of_report(report: PrivacyReport) -> Page:
+def _of_report(value: PrivacyReport | Network) -> Page:
+    report = privacy_cost(value, epsilon=1) if isinstance(value, Network) else value
     network, unit = report.network, report.unit
     facts = [(name, number(value)) for name, value in report.facts.items()]
-    whose = (
-        "the network's own public probabilities stand for the data"
-        if report.given
-        else "uniform probabilities stand for the data where an expected error depends on them"
-    )
+    given = "the network's own public" if report.given else "where an expected error depends on them, uniform"
     title = f"What privacy costs: {len(network.domain.names)} variables"
     summary = f"{PrivacyCost(report.epsilon, report.delta)}; {neighbours(unit)}"
     source = (
         "No data were read for this page: all of it follows from the declared variables, the arcs and the budget; "
-        f"{whose}."
+        f"{given} probabilities stand for the data."
     )
     words = Words([whom(unit), *promise(unit, report.epsilon, report.delta), source])
     who = Section("Who would be protected", [words])
@@ -141,9 +133,7 @@ def _of_budget(budget: Budget) -> Page:
         ledger = budget.ledger
     except ReleaseError:  # it lives in memory
         title, words = "A privacy budget", f"{spent} of {whole}, in memory"
-        rows = [
-            [at, event.mechanism, float(event.epsilon), float(event.delta)] for at, event in enumerate(budget.events, 1)
-        ]
+        rows = [[at, one.mechanism, float(one.epsilon), float(one.delta)] for at, one in enumerate(budget.events, 1)]
         kept = [Section("Charges", [Table(["charge", "mechanism", "epsilon", "delta"], rows)])]
     else:
         title, words, kept = f"The privacy ledger of {ledger.dataset}", f"{spent} of {whole}", _kept(ledger)
@@ -187,11 +177,7 @@ def _kept(ledger: Ledger) -> list[Section]:
 
 
 def _verified(found: Verification) -> Words:
-    if found.ok:
-        return Words(
-            [
-                f"All {found.rows:,} rows have the digest they were written with, and every total was computed again: "
-                "nothing is wrong. Against an older copy put in place keep the newest digest elsewhere."
-            ]
-        )
-    return Words(["Something is wrong with this ledger:", *found.problems], "warning")
+    if not found.ok:
+        return Words(["Something is wrong with this ledger:", *found.problems], "warning")
+    checked = f"All {found.rows:,} rows have the digest they were written with, and every total was computed again"
+    return Words([f"{checked}: nothing is wrong. Against an older copy put in place keep the newest digest elsewhere."])

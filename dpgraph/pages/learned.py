@@ -267,11 +267,9 @@ def _effects(design: LinearDesign, in_units: Reals) -> list[Any]:
     columns = [column for column in design.columns[:-1] if column.kind != "intercept"]
     if not columns:
         return [Words(["There is an intercept alone."])]
-    spans, names = [], []
-    for column in columns:
-        feature = design.features.get(column.variable)
-        spans.append(2 * feature.half if isinstance(feature, Bounded) else 1.0)
-        names.append(f"{column.name}, end to end" if isinstance(feature, Bounded) else column.name)
+    bounded = [design.features.get(column.variable) for column in columns]
+    spans = [2 * one.half if isinstance(one, Bounded) else 1.0 for one in bounded]
+    names = [f"{c.name}, end to end" if c.kind == "number" else c.name for c in columns]
     effects = in_units[:, 1:] * np.array(spans)
     low, high = _ends(effects, 0)
     axis = f"change of {design.target}, with {LEVEL:.0%} intervals"

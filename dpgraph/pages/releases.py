@@ -194,17 +194,12 @@ def _scores(value: Evaluation) -> list[Section]:
             for row in frame.itertuples(index=False)
         ]
         table = Table([str(one).replace("_", " ") for one in frame.columns], cells)
-        sections.append(Section(title, [*([_bins(value)] if name == "reliability" else []), table]))
+        drawn_bins: list[Any] = []
+        if name == "reliability":  # a calibrated model's dots lie within the names
+            ends = zip(frame["confidence_low"], frame["confidence_high"], strict=True)
+            names = [f"stated {number(low)} to {number(high)}" for low, high in ends]
+            parts = [frame[column].astype(float).tolist() for column in ("right", "low", "high")]
+            axis = f"share that is right, with {value.interval:.0%} intervals; calibrated: stated and observed agree"
+            drawn_bins.append(Intervals(names, *parts, axis=axis, bounds=(0.0, 1.0)))
+        sections.append(Section(title, [*drawn_bins, table]))
     return sections
-
-
-def _bins(value: Evaluation) -> Intervals:
-    """The share of right predictions in each bin of confidence; a calibrated model's dots lie within the names."""
-    frame = value.reliability
-    names = [
-        f"stated {number(low)} to {number(high)}"
-        for low, high in zip(frame["confidence_low"], frame["confidence_high"], strict=True)
-    ]
-    parts = [frame[name].astype(float).tolist() for name in ("right", "low", "high")]
-    axis = f"share that is right, with {value.interval:.0%} intervals; calibrated: stated and observed rates agree"
-    return Intervals(names, *parts, axis=axis, bounds=(0.0, 1.0))

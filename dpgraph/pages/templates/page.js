@@ -86,14 +86,6 @@
     if (sorted) sortBy(table, sorted.cellIndex, sorted.getAttribute("aria-sort") === "descending");
   }
 
-  function scrolled(table) {
-    const box = made("div", table, "scroll");
-    box.tabIndex = 0;
-    box.setAttribute("role", "region");
-    box.setAttribute("aria-label", "table of the chosen variable");
-    return box;
-  }
-
   // A bar from 0 to 1, or an estimate with an interval.
   function bar(middle, low, high) {
     const at = (share) => 6 + 188 * share;
@@ -159,7 +151,11 @@
 
   function rowsOf(columns, rows, count, what) {
     const left = rows.length < count ? [made("p", `The first ${number(rows.length)} of ${number(count)} ${what} are shown.`, "note")] : [];
-    return [scrolled(sortableTable(columns, rows)), ...left];
+    const box = made("div", sortableTable(columns, rows), "scroll");
+    box.tabIndex = 0;
+    box.setAttribute("role", "region");
+    box.setAttribute("aria-label", "table of the chosen variable");
+    return [box, ...left];
   }
 
   function tableOf(i) {
