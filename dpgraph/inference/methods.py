@@ -88,7 +88,8 @@ class Gibbs:
     thin: int = 20
 
     def __post_init__(self) -> None:
-        _check_chain(self.burn_in, self.thin)
+        check_whole_number("burn_in", self.burn_in, 0)
+        check_whole_number("thin", self.thin, 1)
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,8 @@ class Hamiltonian:
     thin: int = 1
 
     def __post_init__(self) -> None:
-        _check_chain(self.burn_in, self.thin)
+        check_whole_number("burn_in", self.burn_in, 0)
+        check_whole_number("thin", self.thin, 1)
 
 
 @dataclass(frozen=True)
@@ -157,8 +159,3 @@ def chosen_method(method: Any, known: Mapping[str, Any]) -> Any:
 def method_name(method: Any, known: Mapping[str, Any]) -> str:
     """The name of a method that ``known`` holds."""
     return next(name for name, value in known.items() if type(value) is type(method))
-
-
-def _check_chain(burn_in: object, thin: object) -> None:
-    check_whole_number("burn_in", burn_in, 0)
-    check_whole_number("thin", thin, 1)

@@ -158,7 +158,8 @@ def star_of(given: Evidence, target: str, prior: float) -> Star:
     features = tuple(name for table in tables for name in table.variables if name != target)
     levels = [sizes[name] for name in features]
     costs = np.array([table.noise.penalties for table in tables], float)
-    between = max(1, min(MOST_RELABELLED, round(label_deviation(tables, labels))))
+    deviation = sum(_label_precision(table, labels) for table in tables) ** -0.5  # of a label's count, of all tables
+    between = max(1, min(MOST_RELABELLED, round(deviation)))
     plan = loops.Plan(
         labels=labels,
         start=_edges([table.values.size for table in tables]),
@@ -180,11 +181,6 @@ def label_last(table: MeasuredTable, target: str) -> Integers:
     """The values of a table with the target as its last axis."""
     axes = [k for k, name in enumerate(table.variables) if name != target]
     return np.transpose(table.values.reshape(table.shape), [*axes, table.variables.index(target)])
-
-
-def label_deviation(tables: tuple[MeasuredTable, ...], labels: int) -> float:
-    """The deviation of the noise on a label's count, after all tables are averaged."""
-    return sum(_label_precision(table, labels) for table in tables) ** -0.5
 
 
 def starting_state(star: Star, rng: np.random.Generator) -> Unseen:

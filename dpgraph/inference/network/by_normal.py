@@ -29,7 +29,7 @@ from dpgraph.inference.network.consistency import residual_estimates
 from dpgraph.inference.network.draws import HeldDraws, PosteriorDraws, check_draws
 from dpgraph.inference.network.evidence import Evidence, block_weights, evidence, rows_estimate
 from dpgraph.structure.basis import cell_variance, contrast_norms, ordered, subsets, table_of
-from dpgraph.structure.joint import JointCounts, PooledCounts, Several
+from dpgraph.structure.joint import PooledCounts, Several
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, Reals
 from dpgraph.waiting import counted
@@ -58,9 +58,12 @@ def draw_by_normal(
     network, estimates = noisy.network, residual_estimates(noisy)
     assert network is not None
     step, at_once = _steps(network, draws)
-    held, alone = HeldDraws(network, draws, at_once), {}
+    held, alone = HeldDraws(network, draws, at_once), dict[str, Integers]()
     if not isinstance(noisy, PooledCounts):
-        alone = _drawn_alone(noisy, concentration, estimates, rng, draws, shrink=shrink)
+        given = evidence(noisy)
+        for name, centre in _unsettled(network, estimates, shrink=shrink).items():
+            counts = _family_counts(given, network.family(name), concentration[name].reshape(-1), centre, rng, draws)
+            alone[name] = counts.reshape(draws, *centre.shape)
     for start in counted(range(0, draws, step)):
         size = min(step, draws - start)
         latent = {
@@ -92,25 +95,6 @@ def settled(centre: Reals, variance: float) -> bool:
     """The rule for normal draws of a family's counts: estimates of its cells, and the noise variance of one."""
     least = float(centre.min())
     return least >= CLEAR * np.sqrt(variance) and variance <= PART * least
-
-
-def _drawn_alone(
-    noisy: NoisyCounts | NoisyCoefficients | JointCounts,
-    concentration: Mapping[str, Reals],
-    estimates: Mapping[Family, tuple[Reals, float]],
-    rng: np.random.Generator,
-    draws: int,
-    *,
-    shrink: bool,
-) -> dict[str, Integers]:
-    """Draws of the counts of the families that are not settled, axes (draw, variable, *parents)."""
-    given = evidence(noisy)
-    network = given.network
-    found: dict[str, Integers] = {}
-    for name, centre in _unsettled(network, estimates, shrink=shrink).items():
-        counts = _family_counts(given, network.family(name), concentration[name].reshape(-1), centre, rng, draws)
-        found[name] = counts.reshape(draws, *centre.shape)
-    return found
 
 
 def _unsettled(network: Network, estimates: Mapping[Family, tuple[Reals, float]], *, shrink: bool) -> dict[str, Reals]:
