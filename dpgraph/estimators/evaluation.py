@@ -25,7 +25,7 @@ from dpgraph.models.evaluation import Evaluation
 from dpgraph.models.hmm import HiddenMarkovModel, entry_log_probability
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from dpgraph.privacy.accounting import Budget
-from dpgraph.privacy.checks import Reals
+from dpgraph.privacy.checks import Flags, Reals
 from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, Release
@@ -48,8 +48,6 @@ from dpgraph.waiting import waiting
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Flags = npt.NDArray[np.bool_]
 
 #: What a release pays for unless it is told otherwise.
 SCORES: tuple[ClassifierScore, ...] = get_args(ClassifierScore)

@@ -229,15 +229,13 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         """Names for the columns of an array: the declared variables in order, without the target."""
         if declared is None:
             return [f"x{i}" for i in range(features)]
-        names, target = declared.names, self.target
-        if target is None:
-            target = name_of(y)
-            if target not in names:
-                has = "has no name" if target is None else "has a name that is not declared"
-                raise DomainError(
-                    f"X is an array, whose columns have no names, and y {has}: say what is predicted, "
-                    f"PrivateNaiveBayes(domain, target=...), one of {', '.join(names)}"
-                )
+        names, target = declared.names, name_of(y) if self.target is None else self.target
+        if target not in names:
+            has = "has no name" if target is None else "has a name that is not declared"
+            raise DomainError(
+                f"X is an array, whose columns have no names, and y {has}: say what is predicted, "
+                f"PrivateNaiveBayes(domain, target=...), one of {', '.join(names)}"
+            )
         if len(names) != features + 1:
             raise DomainError(f"X has {features} columns; the domain declares {len(names) - 1} features and a target")
         return [name for name in names if name != target]

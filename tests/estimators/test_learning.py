@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import dpgraph as dg
-from dpgraph.estimators.graphs import design
-from dpgraph.estimators.graphs.design import designed
+from dpgraph.estimators.graphs import measured_pairs
+from dpgraph.estimators.graphs.measured_pairs import designed
 from dpgraph.estimators.learning import planned_events
 from dpgraph.inference.graphs.constraints import constraints_within
 from dpgraph.privacy.exact_loss import RecordingNoise
@@ -200,7 +200,7 @@ def test_the_wider_a_domain_the_more_its_variables_get_of_what_pairs_have(monkey
         return float(how.variance(margins, UNIT)["v0",])
 
     few, many = noise(15), noise(40)
-    monkeypatch.setattr(design, "DEPENDENT", 1000)
+    monkeypatch.setattr(measured_pairs, "DEPENDENT", 1000)
     assert noise(15) == few
     assert noise(40) > 1.1 * many
 

@@ -1,31 +1,200 @@
 """The method ``"pairs"``: tables are measured once, and the graph is chosen from the release, for free.
 
-Which tables are worth it depends on the number of rows. Where that is private and ``n`` is not given, a small part of
-epsilon measures one narrow variable first, whose total is a noisy number of rows.
+Which tables are worth it depends on the noise they would get, about how many rows there are, and the domain. Where the
+number of rows is private and ``n`` is not given, a small part of epsilon measures one narrow variable first, whose
+total is a noisy number of rows.
+
+Expected of a plan is the mean total variation of all pairs: that of both variables, and for a measured pair its noise,
+which shrinking keeps from exceeding what independence would miss; a pair that is not measured misses that. With
+Gaussian noise under add-remove, narrow pairs and variables are measured in the residual basis (proofs.md P29), and the
+mean is over a range of strengths of dependence too. Where even tables of three variables would have little noise, all
+of them are measured beside all pairs, if the joint of the domain is written down.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
-from dpgraph.estimators.graphs.design import designed, with_triples
+import numpy as np
+
 from dpgraph.estimators.graphs.task import Learner, Task, in_turn
 from dpgraph.estimators.reading import stays_in_place
-from dpgraph.inference.graphs.choosing import check_choosing, choose_within
+from dpgraph.inference.graphs.choosing import borrows, check_choosing, choose_within
+from dpgraph.inference.graphs.constraints import Limits
+from dpgraph.inference.graphs.joint import is_small
 from dpgraph.inference.graphs.learned import LearnedNetwork
+from dpgraph.inference.network.consistency import consistent_variance
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-from dpgraph.privacy.records import Event, Release, joint_release
+from dpgraph.mechanisms.additive.plans import residual_design
+from dpgraph.privacy.records import Event, PrivacyUnit, Release, joint_release
 from dpgraph.privacy.release import check_memory, release
 from dpgraph.statistics.counts import Counts, count
 from dpgraph.statistics.rows.codes import Codes, encode
+from dpgraph.structure.domain import Domain
 from dpgraph.structure.margins import Margins, all_pairs
+from dpgraph.structure.network import Family
 
 #: The part of epsilon that measures about how many rows there are, where ``n`` is not given.
 FIRST = Fraction(1, 25)
+#: With tables: the total variation that independence is taken to miss of a pair; what noise in a cell, halved, adds to
+#: that of a variable for each cell; and what a pair's noise leaves after shrinking for each square root of a cell.
+MISSED, PER_CELL, PER_ROOT = 0.1, 0.4, 0.8
+#: In the residual basis: what independence may miss, weak to strong; the total variation that noise leaves in a
+#: variable for each square root of a level, and in what a pair adds to independence for each square root of a cell.
+STRENGTHS, SINGLE, PAIR = np.geomspace(0.01, 0.2, 5), 0.4, 1.6
+#: The latter where pairs borrow from each other.
+BORROWED = 0.9
+#: A joint of d variables is told by about so many pairs of each, so that the noise of d - 1 averages out.
+TOLD = 3
+#: On how many others a variable is taken to depend, at most: from the rest it is taken to be independent.
+DEPENDENT = 16
+#: Less noise than this is none.
+LEAST = 1e-12
+#: Plans that are compared: how many of the pairs, narrowest first; with tables, which part of the budget single
+#: variables get; in the residual basis, how much more their squared errors count than those in all their pairs.
+PARTS, ALONE, COUNTED = (1.0, 0.85, 0.7, 0.55, 0.4, 0.25, 0.1), (0.0, 0.25, 0.5, 0.75), (0, 1, 4, 16, 64, 256)
+#: Tables of three variables are measured where the noise of one moves at most this share of the rows, on average. Cells
+#: of pairs then count this many times theirs.
+BEARABLE, PAIRS_COUNTED = 0.0125, 16
+#: The most cells of a table in the residual basis: chains of records read every coefficient of a table at each step.
+MOST_CELLS = 128
+#: And the most variables there, for the time that planning takes; with less rho for one row, noise leaves 64 bits.
+MOST_VARIABLES, LEAST_RHO = 128, 1e-6
+
+Mechanism = GaussianMechanism | LaplaceMechanism
+
+
+def designed(constraints: Limits, mechanism: Mechanism, unit: PrivacyUnit, n: float) -> tuple[Margins, Mechanism]:
+    """The margins that are expected to give the best network of about n rows, and the mechanism in their basis."""
+    domain, how = constraints.domain, mechanism
+    triples = with_triples(constraints, mechanism, unit)
+    if triples is not None and _noise_of_triples(*triples, unit) <= BEARABLE * n:
+        return triples
+    if isinstance(mechanism, GaussianMechanism) and _may_split(domain, mechanism, unit, 2):
+        how = replace(mechanism, basis="residual")
+    return min(_candidates(domain, how), key=lambda margins: expected_error(margins, how, unit, n)), how
+
+
+def with_triples(
+    constraints: Limits, mechanism: Mechanism, unit: PrivacyUnit
+) -> tuple[Margins, GaussianMechanism] | None:
+    """All pairs and all tables of three variables; None where the model of the domain could not use them."""
+    domain, most = constraints.domain, constraints.max_parents
+    if len(domain.names) < 3 or not is_small(domain) or (most is not None and most < 2):
+        return None
+    if not isinstance(mechanism, GaussianMechanism) or not _may_split(domain, mechanism, unit, 3):
+        return None
+    pairs, triples = ([*combinations(domain.names, size)] for size in (2, 3))
+    shares = [PAIRS_COUNTED] * len(pairs) + [1] * len(triples)
+    return Margins.of_tables(domain, [*pairs, *triples], shares), replace(mechanism, basis="residual")
+
+
+def _noise_of_triples(margins: Margins, mechanism: GaussianMechanism, unit: PrivacyUnit) -> float:
+    """The expected number of rows that noise moves in a table of three variables, on average."""
+    spread = {table: math.sqrt(variance) for table, variance in mechanism.variance(margins, unit).items()}
+    moved = [PER_CELL * margins.cells(table) * spread[table] for table in margins.tables if len(table) == 3]
+    return sum(moved) / len(moved)
+
+
+def _may_split(domain: Domain, mechanism: GaussianMechanism, unit: PrivacyUnit, size: int) -> bool:
+    """Whether the residual basis suits the unit, tables of so many variables are narrow, and 64 bits hold the noise."""
+    sizes = sorted(domain.sizes.values())
+    enough = float(mechanism.rho or 0) >= LEAST_RHO * unit.rows_per_person**2
+    return not unit.n_is_public and enough and math.prod(sizes[-size:]) <= MOST_CELLS and len(sizes) <= MOST_VARIABLES
+
+
+def _candidates(domain: Domain, how: Mechanism) -> Iterator[Margins]:
+    """Plans from all pairs down to single variables alone."""
+    everything = all_pairs(domain, beyond="leave-out")
+    pairs = sorted((table for table in everything.tables if len(table) == 2), key=everything.cells)
+    seen: set[int] = set()
+    for part in PARTS:
+        many = math.ceil(part * len(pairs))
+        while 0 < many < len(pairs) and everything.cells(pairs[many]) == everything.cells(pairs[many - 1]):
+            many += 1
+        if many in seen or not many:
+            continue
+        seen.add(many)
+        yield from _shared(domain, pairs[:many], how)
+    yield Margins.of_tables(domain, [(name,) for name in domain.names])
+
+
+def _shared(domain: Domain, pairs: list[Family], how: Mechanism) -> Iterator[Margins]:
+    """Some pairs, and single variables beside them with more and more of the budget."""
+    kept, held = set(pairs), {name for pair in pairs for name in pair}
+    tables = [table for table in all_pairs(domain, beyond="leave-out").tables if table in kept]
+    singles: list[Family] = [(name,) for name in domain.names]
+    outside = [table for table in singles if table[0] not in held]
+    if not isinstance(how, GaussianMechanism):
+        yield Margins.of_tables(domain, [*tables, *outside], [1000] * (len(tables) + len(outside)))
+        return
+    if how.basis == "residual":
+        yield Margins.of_tables(domain, [*tables, *outside])
+        for more in COUNTED[1:]:
+            each = more * (len(singles) - 1)
+            yield Margins.of_tables(domain, [*tables, *singles], [1] * len(tables) + [each] * len(singles))
+        return
+    for alone in ALONE:
+        beside = singles if alone else outside
+        each = max(1, round(1000 * alone / (1 - alone) * len(pairs) / len(singles))) if alone else 1000
+        yield Margins.of_tables(domain, [*tables, *beside], [1000] * len(tables) + [each] * len(beside))
+
+
+def expected_error(margins: Margins, mechanism: Mechanism, unit: PrivacyUnit, n: float) -> float:
+    """What is expected of the mean total variation of all pairs."""
+    if isinstance(mechanism, GaussianMechanism) and mechanism.basis == "residual":
+        return _error_of_blocks(margins, float(mechanism.rho or 0) / unit.rows_per_person**2, n)
+    return _error_of_tables(margins, mechanism.event(margins, unit), unit, n)
+
+
+def _error_of_tables(margins: Margins, event: Event, unit: PrivacyUnit, n: float) -> float:
+    """That of tables, at one strength of dependence."""
+    names, sizes = margins.domain.names, margins.domain.sizes
+    singles: list[Family] = [(name,) for name in names]
+    pairs = [table for table in margins.tables if len(table) == 2]
+    laws: dict[Any, Any] = {m.table: m.law for m in event.measurements}
+    found = consistent_variance(Margins.of_tables(margins.domain, [*singles, *pairs]), laws, unit.n_is_public)
+    spread = {table: math.sqrt(variance) / n for table, variance in found.items()}
+    raw = {name: PER_CELL * 0.75 * sizes[name] * spread[(name,)] for name in names}
+    alone = {name: one / (1 + one) for name, one in raw.items()}
+    noise = [PER_ROOT * math.sqrt(margins.cells(pair)) * spread[pair] for pair in pairs]
+    together = [MISSED * one / (MISSED + one) for one in noise]
+    many = math.comb(len(names), 2)
+    missed = sum(together) + MISSED * (many - len(pairs))
+    return (missed + (len(names) - 1) * sum(alone.values())) / many
+
+
+def _error_of_blocks(margins: Margins, rho: float, n: float) -> float:
+    """That of residual blocks: the mean over ``STRENGTHS`` and pairs, of which in a wide domain some do not depend."""
+    names = margins.domain.names
+    found = residual_design(margins, rho).variances
+    place = {name: i for i, name in enumerate(names)}
+    moved = np.array([SINGLE * _spread(margins, (name,), found) / n for name in names])
+    squares = (moved / (1 + moved)) ** 2
+    apart = np.add.outer(squares, squares)
+    noise = np.full(apart.shape, np.inf)
+    per_root = BORROWED if borrows(margins.domain) else PAIR
+    left = per_root * math.sqrt(min(1.0, TOLD / (len(names) - 1))) / n
+    for table in margins.tables:
+        if len(table) == 2:
+            one, other = sorted(table, key=place.__getitem__)
+            noise[place[one], place[other]] = left * _spread(margins, (one, other), found)
+    upper = np.triu_indices(len(names), 1)
+    apart, noise = apart[upper], noise[upper]
+    missed = 1 / np.hypot(1 / STRENGTHS[:, None], 1 / np.maximum(noise, LEAST))
+    depend = min(1.0, DEPENDENT / (len(names) - 1))
+    return float(depend * np.sqrt(apart + missed**2).mean() + (1 - depend) * np.sqrt(apart).mean())
+
+
+def _spread(margins: Margins, block: Family, found: dict[Family, float]) -> float:
+    """The root of a table's cells times the variance of its residual block; 0 where a variable has one level."""
+    return math.sqrt(margins.cells(block) * found[block]) if block in found else 0.0
 
 
 def _mechanism(task: Task) -> GaussianMechanism | LaplaceMechanism:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
+from dpgraph.privacy.checks import Flags, Reals
 from dpgraph.statistics.rows.arrow import read_columns
 from dpgraph.statistics.rows.batches import NULL_WORDS, Batch, Columns, batch_length, is_string, value_type
 from dpgraph.statistics.rows.cells import cells_of, typed_cells, word_number
@@ -23,9 +24,6 @@ from dpgraph.structure.design import Bounded, Feature, LinearDesign
 from dpgraph.structure.domain import Bins, Categories, DomainError
 
 pc: Any = pyarrow.compute
-
-Reals = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 
 def array_batches(X: Any, y: Any, declared: Columns, rows: int) -> Iterator[Batch]:

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dpgraph.privacy.checks import check_whole
+from dpgraph.privacy.checks import Flags, Integers, Words, check_whole
 from dpgraph.privacy.scope import RowCap
 from dpgraph.statistics.rows.arrow import UNREADABLE, batches
 from dpgraph.statistics.rows.batches import Batch, Columns, Declared, is_string, value_type
@@ -32,10 +32,6 @@ from dpgraph.statistics.rows.codes import Codes, encode_batch, mended
 from dpgraph.structure.conversion import OURS, PublicWords
 from dpgraph.structure.domain import Domain, DomainError
 from dpgraph.structure.frozen import FrozenMap
-
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
-Flags = npt.NDArray[np.bool_]
 
 #: The multipliers and shifts of splitmix64 (Steele, Lea and Flood 2014), a bijection of 64-bit words.
 _STEP, _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)

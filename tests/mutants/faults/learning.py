@@ -82,7 +82,7 @@ MUTANTS = (
     ),
     Mutant(
         "all pairs of a wide domain taken to depend",
-        "estimators/graphs/design.py",
+        "estimators/graphs/measured_pairs.py",
         "depend = min(1.0, DEPENDENT / (len(names) - 1))",
         "depend = 1.0",
         ("tests/estimators/test_learning.py::test_the_wider_a_domain_the_more_its_variables_get_of_what_pairs_have",),
