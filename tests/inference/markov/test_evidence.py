@@ -86,15 +86,15 @@ def test_starts_find_well_separated_mixtures():
 
 def test_a_start_is_fitted_to_5000_cells_at_most_evenly_spread(monkeypatch):
     """The result is that of the fit to the cells that are taken, and another where more may be."""
-    from dpgraph.inference.markov import latent
+    from dpgraph.inference.markov import sampler
 
-    assert latent.ENOUGH == 5000
+    assert sampler.ENOUGH == 5000
     fields, rng = (slice(0, 2), slice(2, 5)), np.random.default_rng(4)
     tables = [rng.multinomial(6, law, 400) for law in ([0.3, 0.7], [0.2, 0.5, 0.3])]
     counts = np.concatenate(tables, axis=1).astype(float)
     taken = counts[[0, 44, 88, 133, 177, 221, 266, 310, 354, 399]]
     whole = fitted_emissions(counts, fields, 2, np.random.default_rng(5))
-    monkeypatch.setattr(latent, "ENOUGH", 10)
+    monkeypatch.setattr(sampler, "ENOUGH", 10)
     found = fitted_emissions(counts, fields, 2, np.random.default_rng(5))
     np.testing.assert_array_equal(found, fitted_emissions(taken, fields, 2, np.random.default_rng(5)))
     assert not np.allclose(found, whole)
