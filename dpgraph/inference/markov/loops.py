@@ -362,13 +362,15 @@ def sum_over_tables(
 
 def terms_of(noise: Reals, laws: Reals, rows: Integers, last: int, term: Reals) -> None:
     """The terms of some cells, n = 0, 1, ..., last; ``rows`` has the row of each cell's law."""
-    power = np.empty(rows.size)
+    power, law = np.empty(rows.size), np.empty(rows.size)
     for w in range(laws.shape[1]):
-        power[:] = 1.0
+        for c in range(rows.size):
+            power[c], law[c] = 1.0, laws[rows[c], w]
         for n in range(last + 1):
+            share = 1.0 / (n + 1.0)
             for c in range(rows.size):
                 term[w, n, c] = noise[w, n, c] * power[c]
-                power[c] *= laws[rows[c], w] / (n + 1.0)
+                power[c] *= law[c] * share
 
 
 def law_of_number(first: int, last: int, more: float, over_rates: Reals, law: Reals) -> None:
