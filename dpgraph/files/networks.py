@@ -129,9 +129,14 @@ def parse_json(text: str) -> Any:
 
     long = len(text) > AT_ONCE
     parse_float = _finite if long or _MAY_OVERFLOW.search(text) else None
-    parse_int = (lambda digits: int(digits)) if long else None  # between calls of ours an interruption is heard
+    parse_int = _whole if long else None
     hooks: dict[str, Any] = {"parse_constant": constant, "parse_float": parse_float, "parse_int": parse_int}
     return json.loads(text, object_pairs_hook=unique, **hooks)
+
+
+def _whole(text: str) -> int:
+    """What ``int`` reads; between calls of a function of ours an interruption is heard."""
+    return int(text)
 
 
 def _finite(text: str) -> float:
