@@ -121,13 +121,6 @@ def joined(plan: Plan, state: Unseen, f: int, x: int, y: int, many: int) -> floa
     return math.lgamma(had + many) - math.lgamma(had)
 
 
-def to_margins(plan: Plan, state: Unseen, g: int, cell: int, many: int) -> None:
-    """Adds ``many`` rows of a cell to the counts of its features and label."""
-    y, u, last = (cell - plan.start[g]) % plan.labels, (cell - plan.start[g]) // plan.labels, plan.first[g + 1]
-    for f in range(plan.first[g], last):
-        state.margins[plan.margin[f] + level_of(plan, f, last, u) * plan.labels + y] += many
-
-
 def transfer(rng: np.random.Generator, plan: Plan, state: Unseen, g: int) -> bool:
     """Moves rows of one label between two cells of a table."""
     labels = plan.labels
@@ -154,8 +147,10 @@ def transfer(rng: np.random.Generator, plan: Plan, state: Unseen, g: int) -> boo
         return False
     state.counts[source] -= many
     state.counts[target] += many
-    to_margins(plan, state, g, source, -many)
-    to_margins(plan, state, g, target, many)
+    for f in range(plan.first[g], last):
+        base = plan.margin[f] + y
+        state.margins[base + level_of(plan, f, last, u) * labels] -= many
+        state.margins[base + level_of(plan, f, last, v) * labels] += many
     return True
 
 
@@ -174,7 +169,9 @@ def leave(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, y: int, r
         while state.counts[cell] + change[cell] == 0:
             cell += plan.labels
     change[cell] -= 1
-    to_margins(plan, state, g, cell, -1)
+    u, last = (cell - at) // plan.labels, plan.first[g + 1]
+    for f in range(plan.first[g], last):
+        state.margins[plan.margin[f] + level_of(plan, f, last, u) * plan.labels + y] -= 1
 
 
 def join(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, y: int, had: int, change: Integers) -> None:
@@ -379,7 +376,10 @@ def kept_or_not(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, log
         change[cell] = 0
         if accepted and moved != 0:
             state.counts[cell] += moved
-            to_margins(plan, state, g, cell, moved)
+            u = (cell - first) // plan.labels
+            for f in range(plan.first[g], plan.first[g + 1]):
+                x = level_of(plan, f, plan.first[g + 1], u)
+                state.margins[plan.margin[f] + x * plan.labels + (cell - first) % plan.labels] += moved
     return accepted
 
 
