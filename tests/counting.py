@@ -1,6 +1,6 @@
 """Counts the tests by kind and by rule of docs/promise.md, those of each tier.
 
-``python -m tests.counting`` prints the tables of docs/testing.md. A test counts for every rule that names its file; a
+``python -m tests.counting`` prints two tables. A test counts for every rule that names its file; a
 planted fault for every rule that names it, in the first tier where it is planted there too.
 """
 
