@@ -150,7 +150,7 @@ SHARP = 0.005
 def best_method(task: Task) -> tuple[str, str]:
     """The name of the method for a task, and why that one: by n, epsilon, delta, the unit and the domain alone.
 
-    benchmarks/paid_choices.py has the simulated worlds that the bounds were chosen on, docs/structure-learning.md the
+    benchmarks/paid_choices.py has the simulated worlds that the bounds were chosen on, docs/paid-choices.md the
     figures.
     """
     once = "all pairs measured once"
