@@ -45,6 +45,8 @@ class PrivateHMM(BaseEstimator):
     ``rows_per_person`` of each, chosen as ``count`` chooses, are dropped. The number of rows is then private: the unit
     is add/remove unless ``rows_per_person`` is 1 and the domain is not strict.
 
+    ``epsilon``, ``budget``, ``unit``, ``random_state``, ``noise`` and ``progress`` are those of ``PrivateNaiveBayes``.
+
     Args:
         n_states: The number of hidden states; ``states_used_`` says how many have cells. ``"auto"`` chooses it after
             the release, at no cost, among 1 to ``most_states``: ``fit_hmm`` says how, ``choice_`` what was found.
@@ -63,7 +65,6 @@ class PrivateHMM(BaseEstimator):
         most_states: The largest number of states that ``"auto"`` tries.
         sequence_effects: Whether each sequence has effects of its own on the fields, shrunk to zero. None: with
             ``"auto"`` alone.
-        epsilon, budget, unit, random_state, noise, progress: As for ``PrivateNaiveBayes``.
 
     Attributes:
         release_, privacy_cost_, unfinished_release: As of ``PrivateNaiveBayes``.

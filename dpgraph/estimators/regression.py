@@ -53,6 +53,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     ``fit`` sums the products of the columns, scaled so that their bounds are -1 and 1, releases the noisy sums once,
     and learns from the release alone. Values outside the bounds count as the nearer bound.
 
+    ``epsilon``, ``budget``, ``unit``, ``random_state``, ``noise`` and ``progress`` are those of ``PrivateNaiveBayes``.
+
     Args:
         bounds_X: For each feature public bounds (low, high), a list of levels, ``Categories`` or ``Bins``: a mapping by
             name (other columns of a table are not read then), or a list in the order of the columns. ``"infer"``, by
@@ -67,7 +69,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         fit_intercept: Whether there is an intercept.
         draws: Draws from the posterior.
         strict: Whether the bounds and levels must be such that no row can refuse a table, as in ``LinearDesign``.
-        epsilon, budget, unit, random_state, noise, progress: As for ``PrivateNaiveBayes``.
 
     Attributes:
         coef_: The mean of each coefficient, in the units of the rows; a feature of levels has one for each but the
