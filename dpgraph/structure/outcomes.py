@@ -1,4 +1,4 @@
-"""What is summed over held-out rows to judge a model, how far one row moves it, and what was released.
+"""Sums over held-out rows that judge a model, their sensitivity to one row, and their noisy release.
 
 The sums stand in parts. A part of counts partitions the rows: each row adds 1 to one of its cells, so a replaced row
 moves two of them by one and an added row one. A part of one bounded sum gets from each row a loss between 0 and 1,
@@ -71,7 +71,7 @@ class Classification:
         largest_loss: Where the log-loss of a row is clipped; None is the log of 50 times the number of classes.
         edges: Increasing edges between bins of the confidence in the predicted class, from one over the number of
             classes to 1, both left out; None is 0.2 to 0.9 in tenths and 0.97, as far as they apply.
-        scores: Which scores the release pays for; the fewer, the less noise in each.
+        scores: The names of the scores that the release pays for; the fewer, the less noise in each.
 
     Raises:
         DomainError: If there are fewer than two classes, or a setting is not valid.
@@ -179,7 +179,7 @@ Task = Classification | Regression | Entries
 
 @dataclass(frozen=True)
 class OutcomeDescription:
-    """What is summed over held-out rows to judge a task, and what of it is released: public."""
+    """The sums over held-out rows that judge a task, and the part of them that is released: public."""
 
     task: Task
 
@@ -209,7 +209,7 @@ class OutcomeDescription:
         return tuple(accumulate(part.cells for part in self.parts))
 
     def sensitivity(self, unit: PrivacyUnit) -> int:
-        """The L1 distance, in weighted steps, that one person's rows move what is released: attained.
+        """The L1 sensitivity of the released integers to one person's rows, in weighted steps: attained.
 
         A person's row that is predicted wrongly, with confidence 1, has every loss at its bound; replaced by one that
         is predicted rightly, with confidence 1, every part moves by all it can. Added, it moves every part by 1.
@@ -221,7 +221,7 @@ class OutcomeDescription:
         return (unit.rows_per_person * STEPS) ** 2 * sum(part.weight**2 * part.moved(unit) for part in self.parts)
 
     def movement(self, unit: PrivacyUnit) -> Movement:
-        """How far one person's rows move what is released, in weighted steps."""
+        """The L1 and squared L2 sensitivities of the released integers, in weighted steps."""
         return Movement(self.sensitivity(unit), self.squared_sensitivity(unit))
 
     def blocks(self, unit: PrivacyUnit) -> tuple[Block, ...]:
@@ -230,7 +230,7 @@ class OutcomeDescription:
         return (Block(names, (len(names),), self.movement(unit)),)
 
     def row_limits(self, unit: PrivacyUnit) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """What one row adds to each released integer, at least and at most: Python integers, which do not overflow."""
+        """The least and the largest part of one row in each released integer: Python integers, without overflow."""
         most = np.array([part.weight * STEPS for part in self.parts for _ in range(part.kept(unit))], object)
         return 0 * most, most
 
@@ -244,10 +244,10 @@ class OutcomeDescription:
 
 @dataclass(frozen=True)
 class NoisyOutcomes:
-    """What a release of outcomes holds: the noisy integers, in ``names`` order, and their noise law.
+    """The value of a release of outcomes: the noisy integers, in ``names`` order, and their noise law.
 
     Attributes:
-        description: What is summed.
+        description: The sums.
         sums: The noisy integers, weighted.
         law: The noise of every sum, one independent draw each.
         n: The exact number of rows where it is public, else None.
@@ -270,7 +270,7 @@ class NoisyOutcomes:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What was released."""
+        """The names of the released sums."""
         return self.description.released_names(self.unit_kind)
 
     def block(self, name: str) -> Reals | None:

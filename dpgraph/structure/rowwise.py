@@ -1,7 +1,7 @@
 """Rows that a model predicts, and arithmetic whose result for a row depends on that row alone, to the last bit.
 
-A model works on codes and numbers and knows no rows. What turns tables, arrays and files into these lies behind the
-privacy wall, where private rows are read as well; the package's root says which function it is.
+A model works on codes and numbers and knows no rows. The reader that turns tables, arrays and files into these lies
+behind the privacy wall, where private rows are read as well; the package's root names it.
 
 A float sum depends on its order, and BLAS and numpy's reductions choose it by the number of rows and their place in
 memory: one row more may then flip the predictions of all others (promise.md S24). Sums here are element-wise, in a

@@ -157,7 +157,7 @@ class NoisyCoefficients:
         laws: The noise law of each block, independent in every coordinate.
         n: The exact number of rows where the neighbour relation makes it public, else None.
         grid: The fixed-point resolution.
-        step: What a draw is multiplied by.
+        step: The factor of a draw of noise.
         pseudo_records: Uniform records that ``tables`` adds so that cells are rarely negative; a public constant.
 
     Raises:

@@ -212,7 +212,7 @@ def test_the_coin_has_its_bias():
     test.check([int(_accept(2, 4, mode, exponent)) for _ in range(test.draws)])
 
 
-def testexp_bounds_are_tight_and_right():
+def test_exp_bounds_are_tight_and_right():
     low, high = exp_bounds(Fraction(-7, 3), 40)
     assert low <= Fraction(math.exp(-7 / 3)) * (1 + Fraction(1, 10**14))
     assert high >= Fraction(math.exp(-7 / 3)) * (1 - Fraction(1, 10**14))
