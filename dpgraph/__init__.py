@@ -1,8 +1,8 @@
 """Differentially private Bayesian inference on graphical models.
 
-The public names, in the order data flows; each is imported when it is first used. What a tutorial types is here, the
-rest is in namespaces: ``methods`` (how a posterior is drawn),
-``questions`` (what else can be asked of one), ``results`` (the classes of what functions return), ``errors``,
+The public names, in the order data flows; each is imported when it is first used. The names of the tutorials are here,
+the rest is in namespaces: ``methods`` (how a posterior is drawn),
+``questions`` (further questions to one), ``results`` (the classes of returned values), ``errors``,
 ``statistics`` (rows as codes), ``papers`` (mechanisms and formulas of the papers), ``testing`` (noise for tests) and
 ``extension`` (what families and mechanisms from outside are written with).
 

@@ -1,4 +1,4 @@
-"""What a family or a mechanism outside the package is written with: two protocols, plain values, three registries.
+"""The names to write a family or a mechanism outside the package with: two protocols, plain values, three registries.
 
 docs/extending.md shows each; ``tests/test_extension.py`` is a family and two mechanisms written with these names alone.
 """

@@ -35,7 +35,7 @@ def limit(error: type[Exception]) -> float:
 
 
 def fits(needed: float, error: type[Exception]) -> bool:
-    """Whether a step of so many bytes may be taken."""
+    """True if a step may take so many bytes."""
     return (needed <= SMALL and not os.environ.get(VARIABLE)) or needed <= limit(error)
 
 

@@ -85,7 +85,7 @@ def posterior(
     if variable not in draws.network.domain.names:
         raise DomainError(f"{variable!r} is not a variable of the network")
     if plug_in is not None and not (isinstance(plug_in, DirichletPosterior) and plug_in.network == draws.network):
-        raise DomainError("plug_in is what dg.posterior returned of the same network")
+        raise DomainError("plug_in must be the plug-in posterior, dg.posterior(release), of the same network")
     frame: Any = draws.to_frame(probability)
     rows = frame[frame["variable"] == variable].to_dict("list")
     named = zip(rows["level"], rows["given"], strict=True)
@@ -111,7 +111,7 @@ def answer(found: Answer, axes: Any = None, *, plug_in: Answer | None = None) ->
         DomainError: If the plug-in's answer is to another question.
     """
     if plug_in is not None and not (isinstance(plug_in, Answer) and plug_in.labels == found.labels):
-        raise DomainError("plug_in is the answer to the same question, of what dg.posterior returned")
+        raise DomainError("plug_in must be the plug-in posterior's answer to the same question")
     names = [", ".join(map(str, label)) for label in found.labels]
     parts, beside = ([one.mean, one.low, one.high] if one is not None else None for one in (found, plug_in))
     axes = _intervals(axes, names, parts or [], beside)
@@ -186,7 +186,7 @@ def hmm_forecast(
         steps: How many steps after the last.
         probability: Of the intervals.
         axes: Where to draw; new ones by default.
-        sequence: Which sequence's last state goes on; the first by default.
+        sequence: The sequence to forecast from its last state; the first by default.
 
     Raises:
         NetworkError: If the model is neither.

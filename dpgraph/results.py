@@ -1,4 +1,4 @@
-"""The classes of what the public functions return, for annotations and ``isinstance``.
+"""The classes of the values that public functions return, for annotations and ``isinstance``.
 
 A few are also made by hand from a value that was loaded: an ``Evaluation`` of a saved release, a ``NaiveBayes`` of
 probabilities. Names are imported when they are first used.

@@ -25,7 +25,7 @@ _BAR: ContextVar[Any] = ContextVar("the bar of the step that runs", default=None
 
 
 def at_terminal() -> bool:
-    """Whether somebody sees what goes to stderr; a process without one has nobody."""
+    """True if stderr is a terminal; False in a process without one."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 

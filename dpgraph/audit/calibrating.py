@@ -89,7 +89,7 @@ class Calibration:
         method: The posterior that was checked.
         mmd: The squared maximum mean discrepancy between a draw of each posterior and one of the posterior given the
             exact counts (unbiased; Bernstein and Sheldon 2018, section 4.1): near 0 where little is lost to privacy.
-        null: What a right posterior with this dependence between parameters would give, from worlds in which a
+        null: The values of a right posterior with this dependence between parameters, from worlds in which a
             posterior draw stands in for the truth: ``share_beyond`` and ``worst`` of each, shape (worlds, 2).
     """
 
@@ -153,7 +153,7 @@ class Calibration:
 
     @property
     def calibrated(self) -> bool:
-        """Whether share and worst are both within ``limits``. A right posterior fails one or both in 5 % of studies."""
+        """True if share and worst are both within ``limits``. A right posterior fails one or both in 5 % of studies."""
         share, worst = self.limits
         return self.share_beyond <= share and self.worst <= worst
 

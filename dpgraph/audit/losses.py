@@ -231,7 +231,7 @@ class _Search:
         return every
 
     def _all(self, pairs: Sequence[Pair], script: int) -> bool:
-        """These pairs, many at once, while there is time; whether all were tried."""
+        """Tries these pairs, many at once, while there is time; True if all were tried."""
         runs = _Runs(self.network, self.mechanism, self.unit, script)
         begin, size = 0, 256
         while begin < len(pairs):

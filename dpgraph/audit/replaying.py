@@ -1,8 +1,8 @@
 """Replay of a user's pipeline: run on two neighbouring data sets that release the same integers, does anything move?
 
-The secure source is replaced, for the thread that runs the pipeline alone, by one that records what it is asked and
-answers without looking at the values. What the two runs leave must then be the same (promise.md S7): the value, the
-warnings, the exception, what is printed and logged, the calls of the noise source and what the budget was charged.
+For the thread that runs the pipeline, and no other, a stand-in replaces the secure source: it records its calls and
+answers without looking at the values. The two runs must then agree (promise.md S7) in value, warnings, exception,
+output, log, calls of the noise source and charges of the budget.
 Releases made meanwhile say that they are not private.
 """
 
@@ -144,7 +144,7 @@ def replay_check(
 
 
 def takes_two(pipeline: Any) -> bool:
-    """Whether a pipeline takes rows and a budget rather than a release; other arguments raise InferenceError.
+    """True if a pipeline takes rows and a budget, False if it takes a release; other arguments raise InferenceError.
 
     >>> takes_two(lambda rows, budget: None), takes_two(lambda release: None)
     (True, False)
@@ -226,7 +226,7 @@ MAKERS = ("dpgraph.privacy.release", "dpgraph.estimators.cross_validation")
 
 @contextlib.contextmanager
 def recorded(noise: RecordingNoise) -> Iterator[None]:
-    """Lets releases of this thread that name no source take this one; those of other threads, and later, are secure."""
+    """Gives this source to the releases of this thread that name none; all other releases stay secure."""
     here: list[int] = [threading.get_ident()]
 
     class Recorded(SecureNoise):
@@ -316,7 +316,7 @@ def difference(
 
 
 def _parts(one: Any, other: Any) -> bool | tuple[dict[str, Any], dict[str, Any]]:
-    """Whether two values of one type are equal, or the parts of both, by name."""
+    """True or False for two plain values of one type by their equality; for others the parts of both, by name."""
     if isinstance(one, PLAIN):
         return bool(one == other or (one != one and other != other))
     if isinstance(one, np.ndarray):

@@ -67,7 +67,7 @@ class AuditReport:
 
     @property
     def passed(self) -> bool:
-        """Whether no check found a fault, and one at least was possible."""
+        """True if no check found a fault, and one at least was possible."""
         return not self.failed and any(check.verdict == "pass" for check in self.checks)
 
     @property
@@ -145,7 +145,7 @@ def report(
     The checks are the exact loss of each mechanism on small data sets against its claim, a replay of the pipeline on
     neighbours that release the same integers, and the calibration of the posterior of the first mechanism that has one
     (a right one fails with a chance of at most 5e-7, but for the correlation of its chain's draws). docs/audit.md says
-    what each sees.
+    which faults each check sees.
 
     No check proves privacy: one that fails proves a fault, one that passes has seen none.
 

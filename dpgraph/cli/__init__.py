@@ -55,8 +55,8 @@ def main(ctx: click.Context, config: Path | None) -> None:
     NETWORK is a .toml, .json or .bif file, or example:NAME for one of pgmpy's networks (example:alarm). ROWS is a CSV
     file, a Parquet file or a folder of Parquet files.
 
-    Whether ROWS are refused tells of them, at no charge. With `strict = true` above [variables] a file must declare
-    what every value and null counts as, and no row can be refused.
+    A refusal of ROWS reveals something about them at no charge. With `strict = true` above [variables] the file must
+    declare a level for every value and null, and no row can be refused.
     """
     if ctx.invoked_subcommand in SPENDING and (defaults := read_defaults(config)) is not None:
         ctx.default_map = {

@@ -53,7 +53,7 @@ def audit(
 ) -> None:
     """Look for faults on NETWORK: exact losses, a pipeline's replay, calibration; reads no rows.
 
-    Says what each check can and cannot see. Exit code 0: no fault was found. 4: one was found, and the report is
+    Says which faults each check can and cannot see. Exit code 0: no fault was found. 4: one was found; the report is
     written all the same. 1: the audit was refused.
     """
     page = None if html is None else writable(html, ".html")

@@ -1,4 +1,4 @@
-"""Which budget a command spends from: one of its own, or a data set's in a ledger.
+"""The budget that a command spends from: its own, or a data set's in a ledger.
 
 ``--ledger`` and ``--dataset`` say which, the environment in their place, and a file of defaults in its place. The
 budget is there already: a command that spends makes none in a ledger.
@@ -66,7 +66,7 @@ _SPENT = (
 
 
 def spends(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command the options of what it spends, for whom and from which budget, as one argument, ``payer``."""
+    """Gives a command the options of cost, unit and budget, as one argument, ``payer``."""
 
     @wraps(command)
     def paid(*args: Any, **settings: Any) -> Any:
@@ -80,7 +80,7 @@ def spends(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(frozen=True)
 class Payer:
-    """What was said about what is spent, for whom, and from which budget; None where nothing was."""
+    """The options of cost, unit and budget as the user gave them; None where one was left out."""
 
     epsilon: str
     neighbours: str | None
@@ -145,10 +145,10 @@ def unit_of(neighbours: Any, rows_per_person: int) -> PrivacyUnit:
 
 
 def only_priced(payer: Payer, event: Event, budget: Budget) -> bool:
-    """Checks the plan, and that the budget holds it, before any row is read; for a dry run prints what it would spend.
+    """Checks the plan against the budget before any row is read; prints the cost of a dry run.
 
-    A fit may shape its noise by the number of rows where that is public. Its epsilon is the same, its rho is not, so a
-    budget of rhos decides when the rows are counted, and what a dry run says is left of it is about right.
+    A fit may shape its noise by a public number of rows. That leaves its epsilon as it is and changes its rho. So a
+    budget of rhos decides once the rows are counted, and the rest that a dry run states is approximate.
     """
     from dpgraph.privacy.records import Provenance
 
@@ -166,7 +166,7 @@ def only_priced(payer: Payer, event: Event, budget: Budget) -> bool:
 
 
 def _amount(budget: Budget, epsilon: Any, delta: Any) -> str:
-    """What is left of a budget in print, with delta where it has one that charges use up."""
+    """The rest of a budget in print, with delta where charges use one up."""
     from dpgraph.privacy.records import decimal
 
     shown = f"epsilon {decimal(epsilon)}" if budget.accounting == "basic" else f"epsilon {float(epsilon):.6g}"
@@ -189,7 +189,7 @@ def ledger_of(budget: Budget) -> Ledger | None:
 
 @contextmanager
 def charging(budget: Budget) -> Iterator[None]:
-    """For what charges a ledger: a failure after the charge has an exit code of its own; at the end, what is left."""
+    """Around a charge to a ledger: gives a failure after it its own exit code; says at the end how much is left."""
     from dpgraph.privacy.errors import DPGraphError, LedgerError
 
     book = ledger_of(budget)

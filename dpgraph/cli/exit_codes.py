@@ -48,7 +48,7 @@ class Stopped(BaseException):
 
 
 def ended(command: Callable[[], Any]) -> int:
-    """Runs a command and returns its exit code; what it raises is told in a line."""
+    """Runs a command and returns its exit code; prints an error as one line."""
     _fill_closed_streams()
     with _plain_warnings(), _stoppable() as hearing:
         code = _code(command, hearing)
@@ -105,7 +105,7 @@ def _fill_closed_streams() -> None:
 
 
 def _settled(stream: Any) -> bool:
-    """Whether a stream takes what it still holds; if not it is led to nowhere, so that Python's end is quiet."""
+    """Flushes a stream; False if it fails, and the stream is then led to nowhere, so that Python ends quietly."""
     if stream is None:
         return True
     try:
@@ -137,7 +137,7 @@ def _plain_warnings() -> AbstractContextManager[None]:
 
 
 class Hearing:
-    """Which signals have come, and whether the next one may still interrupt."""
+    """The signals that have come, and a flag: may the next one still interrupt?"""
 
     def __init__(self) -> None:
         self.open = True
@@ -172,7 +172,7 @@ class Hearing:
 
 
 def _compiling(frame: FrameType | None) -> bool:
-    """Whether a compiler is at work: an exception inside its callbacks is lost, and its library may crash of it."""
+    """True while a compiler is at work: it loses an exception inside its callbacks, and may crash of it."""
     while frame is not None and not _COMPILERS.search(frame.f_code.co_filename):
         frame = frame.f_back
     return frame is not None

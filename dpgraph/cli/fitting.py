@@ -49,7 +49,7 @@ MOST_FAMILIES = 10
 
 
 def _show_errors(network: Network, mechanism: LaplaceMechanism, unit: PrivacyUnit, n: int | None) -> None:
-    """What the noise will do to each table, those that err most first."""
+    """Prints the expected error of each table, the largest first."""
     from dpgraph.analysis.cost import expected_errors
 
     rows = expected_errors(network, mechanism, unit=unit, n=n)
@@ -63,7 +63,7 @@ def _show_errors(network: Network, mechanism: LaplaceMechanism, unit: PrivacyUni
 
 
 def _show_standard_errors(design: LinearDesign, epsilon: str, n: int | None, unit: PrivacyUnit) -> None:
-    """What the noise will do to each coefficient; nothing can be said without a number of rows."""
+    """Prints the expected standard error of each coefficient, where the number of rows is given."""
     if n is None:
         show("Give --n for the expected standard errors of the coefficients.")
         return

@@ -30,7 +30,7 @@ NAMED = click.option("--dataset", metavar="NAME", required=True, help="The data 
 def ledger() -> None:
     """Keep budgets in LEDGER: a SQLite file, or postgresql://user@host/database.
 
-    What is spent is written before anything is drawn, and rows are never changed.
+    A charge is written before any noise is drawn, and entries never change.
     """
 
 
@@ -60,7 +60,7 @@ def create(place: str, dataset: str, neighbours: str, rows_per_person: int, **se
 @click.option("--expires", metavar="DATE", help="The last day, in UTC.")
 @click.option("--by", metavar="NAME", default="", show_default=False, help="Who lays it down.")
 def allow(place: str, dataset: str, who: str, **settings: Any) -> None:
-    """Lay down what one of those who share a budget may spend of it; a later one replaces it."""
+    """Set the allowance of one user of a shared budget; a later one replaces it."""
     budget = opened(place, dataset)
     budget.ledger.allow(who, **settings)
     click.echo(budget.head)
@@ -71,7 +71,7 @@ def allow(place: str, dataset: str, who: str, **settings: Any) -> None:
 @DATASET
 @JSON
 def show(place: str, dataset: str | None, as_json: bool) -> None:
-    """Show the budgets: what is spent and left, and the allowances."""
+    """Show each budget: spent, left, and the allowances."""
     shown = [_summary(opened(place, name)) for name in _names(place, dataset)]
     if as_json:
         show_json(shown, indent=1)
@@ -113,7 +113,7 @@ def history(place: str, dataset: str | None, as_json: bool) -> None:
 def verify(place: str, dataset: str | None, head: str | None, source: str | None, as_json: bool) -> None:
     """Check every digest, and compute every total again from the events.
 
-    With --json what is found is printed either way; the exit code is 1 where something is wrong.
+    With --json the findings are printed either way; the exit code is 1 where something is wrong.
     """
     from dpgraph.files.documents import load
     from dpgraph.privacy.ledger.account import verify_at
@@ -221,7 +221,7 @@ def _line(row: LedgerRow) -> tuple[str, ...]:
 
 
 def _table(heads: Sequence[str], lines: Sequence[Sequence[str]], widest: Sequence[int]) -> str:
-    """A plain table of at most a hundred columns; what is longer is cut."""
+    """A plain table at most a hundred characters wide; longer cells are cut."""
     cells = [[_cut(cell, width) for cell, width in zip(line, widest, strict=True)] for line in (heads, *lines)]
     widths = [max(len(line[at]) for line in cells) for at in range(len(heads))]
     shown = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in cells)

@@ -188,7 +188,7 @@ def _drawn(probabilities: Probabilities, n: int, rng: Any) -> Iterator[pd.DataFr
 @click.option("--dataset", metavar="NAME", help="FILE is a ledger: the page of this data set's budget.")
 @click.option("--release", "beside", is_flag=True, help="Of a fitted model: the page of the release it keeps.")
 def report(source: str, html: Path | None, dataset: str | None, beside: bool) -> None:
-    """Say what FILE holds: who is protected, what was measured or learned; free.
+    """Summarise FILE: the protected unit, the measurements, the model; free.
 
     FILE is a network, a release, a posterior or a model; or a ledger, with --dataset. Of a hidden Markov model: how
     states follow each other, what each of them emits, and how well the chains mixed. The page of --html has drawings

@@ -1,4 +1,4 @@
-"""Commands about a network: what privacy costs on it, a release of its counts, and the posterior from that."""
+"""Commands about a network: the cost of privacy, a release of its counts, and the posterior given the release."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def cost(
     html: Path | None,
     **asked: Any,
 ) -> None:
-    """Say what privacy costs on NETWORK and which mechanism to use, before any data.
+    """Show the cost of privacy on NETWORK and the best mechanism, before any data.
 
-    The page of --html has sliders for epsilon and n, and the network coloured by what its tables cost.
+    The page of --html has sliders for epsilon and n, and the network coloured by the cost of its tables.
     """
     page = None if html is None else writable(html, ".html")
     from dpgraph.analysis.cost import privacy_cost

@@ -1,5 +1,5 @@
 """scikit-learn faces over the pipeline: the only layer that both spends and models.
 
-``fit`` makes one release through the one door, from the caller's budget where one is given; ``release_`` and
-``privacy_cost_`` say what it spent.
+``fit`` makes one release through the one door, from the caller's budget where one is given; ``release_`` holds it, and
+``privacy_cost_`` its cost.
 """

@@ -48,7 +48,7 @@ KEY_BITS = 128
 
 @dataclass(frozen=True)
 class _Plan:
-    """What the whole, each fit, all fits and the evaluation cost; pure parts are also zero-concentrated."""
+    """The costs of the whole, of each fit, of all fits and of the evaluation; pure parts are also zero-concentrated."""
 
     whole: PrivacyCost
     fit: PrivacyCost
@@ -82,8 +82,8 @@ def cross_validate(
     price. Nothing but the released evaluation comes back: no score of a fold, no model.
 
     The score is about fits at ``training_epsilon``, which is epsilon / k each by default. For the score of an
-    estimator at its own epsilon e, give ``training_epsilon=e`` and epsilon = (k - 1) e and what the evaluation
-    may cost. To compare candidates call this once for each, with a part of the budget each; choosing among released
+    estimator at its own epsilon e, give ``training_epsilon=e``, and epsilon = (k - 1) e plus the evaluation's
+    epsilon. To compare candidates call this once for each, with a part of the budget each; choosing among released
     scores is free.
 
     Args:
@@ -91,15 +91,15 @@ def cross_validate(
             mechanism value is taken at the fit's epsilon and delta.
         X: A pandas, polars or Arrow table, or a two-dimensional array.
         y: The target, one value a row; None for ``PrivateHMM``.
-        epsilon: What the whole call costs, exact.
-        budget: What is charged; its unit is the one that is protected.
+        epsilon: The cost of the whole call, exact.
+        budget: The ``Budget`` to charge; its unit is the protected unit.
         folds: The number k of folds.
-        delta: What the fits cost together, for estimators whose mechanism has a delta; the evaluation has none.
+        delta: The delta of all fits together, for estimators whose mechanism has one; the evaluation has none.
         person: Under add/remove, where it is required: whose row each is, a column of X or one id a row, compared as
             text. It is no feature. Rows beyond the first ``rows_per_person`` of each person are left out, and of a
             strict declaration rows that name nobody. Under replace rows have public places, and it is refused.
-        evaluation_share: Which share of epsilon the evaluation gets; by default as much as one fit.
-        training_epsilon: What each fit gets, instead; the evaluation gets the rest.
+        evaluation_share: The evaluation's share of epsilon; by default as much as one fit.
+        training_epsilon: The epsilon of each fit, instead; the evaluation gets the rest.
         interval: The probability of the evaluation's intervals; they are for the mean over the k released models.
         scores: As for ``evaluate``, and so are the next five.
         bounds: Of the target, for a regressor that is not dpgraph's.
@@ -346,8 +346,8 @@ class Rows:
 def readable(X: Any, y: Any, person: Any, *, keep: bool, strict: bool = False) -> Rows:
     """The rows of a table or an array and their persons; a refusal repeats none of them.
 
-    ``keep``: whether a column of persons stays in X, for an estimator that reads it itself. ``strict``: no row may
-    refuse the table; a row without a person is left out then.
+    ``keep``: the column of persons stays in X, for an estimator that reads it itself. ``strict``: no row may refuse
+    the table; a row without a person is then left out.
     """
     refuse_clusters(X, y, person)
     refuse_list(X, strict)
@@ -385,7 +385,7 @@ def person_ids(ids: Any) -> tuple[str, ...]:
 
 
 def person_names(ids: Any) -> tuple[str | None, ...]:
-    """Ids as text, None for what names nobody; no cell is refused.
+    """Ids as text, None for a cell that names nobody; no cell is refused.
 
     >>> person_names([7, "7", 8.0, None, {}])
     ('7', '7', '8', None, None)
@@ -417,8 +417,8 @@ def folds_by_position(rows: int, folds: int) -> Integers:
 def folds_by_person(persons: Sequence[str], folds: int, key: bytes) -> Integers:
     """Each row in the fold of its person: BLAKE2b of the id under a key, mod k.
 
-    A row's fold depends on the key and its own person's id. The privacy of what follows holds for every fixed key,
-    and so for one that is drawn independently of the rows; a fresh key keeps ids from being made for one fold.
+    A row's fold depends on the key and its own person's id. The promise holds for every fixed key, and so for
+    one that is drawn independently of the rows; a fresh key keeps ids from being made for one fold.
 
     >>> found = folds_by_person(["ann", "bob", "ann"], 3, b"key")
     >>> found[0] == found[2]

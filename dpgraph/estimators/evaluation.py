@@ -76,8 +76,8 @@ def evaluate(
     squared error and its root. Hidden Markov models: nats an entry, entry by entry.
 
     Sensitivity: each score is a sum over rows of something bounded in public, so a row moves each block of sums by at
-    most its bound; ``structure.outcomes`` has the blocks. Losses are clipped at their bound, and what is clipped is
-    what is scored. The classes and bounds are the model's own, never read off ``y``.
+    most its bound; ``structure.outcomes`` has the blocks. The score is the mean of losses clipped at
+    their bound. The classes and bounds are the model's own, never read off ``y``.
 
     Args:
         model: A fitted private estimator, one of the models behind them as ``load`` gives it, or a scikit-learn
@@ -86,12 +86,12 @@ def evaluate(
         X: The rows: a table, or an array of the features in order. The log, for a hidden Markov model. Where ``y`` is
             left out, rows that hold the target too: a table, a path, a query or a stream, which is read once.
         y: The true class or value of each row, beside rows in memory.
-        epsilon: What it costs, exact; a float means the decimal it prints as.
-        budget: What is charged. That of a group, from ``Budget.parallel``, judges that group's rows alone, by a column
+        epsilon: The cost, exact; a float means the decimal it prints as.
+        budget: The ``Budget`` to charge. A group's budget, from ``Budget.parallel``, judges its rows alone, by a column
             of X.
         interval: The probability with which each interval is to hold the population's score.
-        scores: Of a classifier: which of ``"accuracy"``, ``"confusion"``, ``"reliability"``, ``"log_loss"`` and
-            ``"brier"`` to pay for, the first always among them; the fewer, the less noise in each.
+        scores: The scores of a classifier to pay for: some of ``"accuracy"`` (always one of them), ``"confusion"``,
+            ``"reliability"``, ``"log_loss"`` and ``"brier"``; the fewer, the less noise in each.
         bounds: The target's public bounds, for a scikit-learn regressor.
         largest_loss: Where the log-loss of a row, or of an entry, is clipped; ln(50 K) by default, of K classes or
             different entries.
@@ -236,7 +236,7 @@ def evaluation_of(
     check_probability("interval", interval)
     made = _mechanism(mechanism, epsilon, budget)
     if not isinstance(found, Moments) or not isinstance(found.description, OutcomeDescription):
-        raise ReleaseError(f"evaluation_of takes what outcomes sums; got {type(found).__name__}")
+        raise ReleaseError(f"evaluation_of takes the sums of outcomes(...); got {type(found).__name__}")
     if budget.unit.n_is_public and found.sensitive_rows == 0:
         raise DomainError("there are no rows to judge the model by")
     released: Release[Any] = release(found, made, budget=budget, noise=noise)
@@ -283,7 +283,7 @@ def domain_of(model: NaiveBayes | NaiveBayesEnsemble) -> Domain:
 def target_and_prediction(model: Any, X: Any, y: Any, *, drop: bool = False) -> tuple[Reals, Reals, Flags]:
     """The target of each row, its prediction, and flags of the rows that a fit keeps, by the model's design.
 
-    ``drop``: whether rows may be dropped where the design says so, which takes a private number of rows.
+    ``drop``: rows may be dropped where the design says so, which takes a private number of rows.
     """
     design: LinearDesign = model.design
     if design.on_missing == "drop" and not drop:
@@ -339,7 +339,7 @@ def _class_codes(column: npt.NDArray[Any], classes: Categories) -> npt.NDArray[A
 
 
 def foreign_prediction(model: Any, X: Any, y: Any) -> tuple[Reals, Reals]:
-    """The target of each row and what a scikit-learn regressor predicts."""
+    """The target of each row and a scikit-learn regressor's prediction."""
     column = _truth(y)
     with PublicWords("y must hold numbers"):
         truth = column.astype(np.float64)
@@ -347,7 +347,7 @@ def foreign_prediction(model: Any, X: Any, y: Any) -> tuple[Reals, Reals]:
 
 
 def said_by(method: Any, X: Any, shape: tuple[int, ...], *, numbers: bool = True) -> npt.NDArray[Any]:
-    """What another library's model says of each row by itself; its own errors and warnings may repeat a value.
+    """Another library's prediction for each row by itself; its own errors and warnings may repeat a value.
 
     Other rows of the same call would move the last bits of a row's answer, so each different row is one call.
     """
@@ -448,7 +448,7 @@ def declared_by(model: Any) -> Columns:
 
 
 def design_of(model: Any) -> LinearDesign | None:
-    """What a regression of this package has declared; None of any other model."""
+    """The design of a regression of this package; None for any other model."""
     found = getattr(model, "design", None)
     return found if isinstance(found, LinearDesign) and callable(getattr(model, "predict", None)) else None
 

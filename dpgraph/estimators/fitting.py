@@ -109,7 +109,7 @@ def one_epsilon(mechanism: Any, epsilon: Number | None) -> None:
     """Refuses an epsilon, other than the default of 1, that differs from the mechanism value's own."""
     its = getattr(mechanism, "epsilon", None)
     if its is not None and epsilon is not None and exact(epsilon) not in (1, exact(its)):
-        raise ReleaseError(f"epsilon is {epsilon} and the mechanism's is {its}, which is what is spent; leave one out")
+        raise ReleaseError(f"epsilon={epsilon} differs from the mechanism's own epsilon, {its}: leave epsilon out")
 
 
 def cap_for(name: Any, budget: Any, unit: PrivacyUnit | None, noise: Noise | None) -> PersonCap | None:
@@ -194,7 +194,7 @@ def warn_if_drowned(noisy: Any, *, pooled: float = 1.0, stacklevel: int = 3) -> 
 
 
 def _drowned(noisy: NoisyCounts, table: Family, pooled: float) -> bool:
-    """Whether noise moves half the rows or more, in sums of so many cells; expected as if Laplace.
+    """True if noise is expected to move half the rows or more, in sums of so many cells; computed as if Laplace.
 
     A private number of rows is estimated by the noisy table's sum, less three standard deviations of it.
     """
@@ -204,7 +204,7 @@ def _drowned(noisy: NoisyCounts, table: Family, pooled: float) -> bool:
 
 
 def check_learning(inference: Any, random_state: Any) -> None:
-    """Refuses settings of what follows the release before anything is charged; draws nothing from ``random_state``."""
+    """Refuses settings of the inference before anything is charged; draws nothing from ``random_state``."""
     if inference not in ("noise-aware", "plug-in"):
         raise ReleaseError(f'inference must be "noise-aware" or "plug-in"; got {inference!r}')
     try:

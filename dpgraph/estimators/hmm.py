@@ -49,7 +49,7 @@ class PrivateHMM(BaseEstimator):
 
     Args:
         n_states: The number of hidden states; ``states_used_`` says how many have cells. ``"auto"`` chooses it after
-            the release, at no cost, among 1 to ``most_states``: ``fit_hmm`` says how, ``choice_`` what was found.
+            the release, at no cost, among 1 to ``most_states``: ``fit_hmm`` says how; ``choice_`` holds the result.
         domain: The declared levels of the sequence, the time (in order) and every field. ``"infer"``, by name, reads it
             off the log, and warns that this leaks.
         sequence: The variable whose levels are the sequences, such as regions.
@@ -63,8 +63,8 @@ class PrivateHMM(BaseEstimator):
         burn_in: Sweeps before the first draw.
         chains: Independent sampler chains; ``diagnostics_`` compares them.
         most_states: The largest number of states that ``"auto"`` tries.
-        sequence_effects: Whether each sequence has effects of its own on the fields, shrunk to zero. None: with
-            ``"auto"`` alone.
+        sequence_effects: True for effects of each sequence on the fields, shrunk to zero. None: with ``"auto"``
+            alone.
 
     Attributes:
         release_, privacy_cost_, unfinished_release: As of ``PrivateNaiveBayes``.
@@ -74,7 +74,7 @@ class PrivateHMM(BaseEstimator):
         states_: P(state) of each cell, shape (sequences, steps, states).
         states_used_: The mean number of states that have a cell.
         choice_: How the number of states was chosen, a ``StateChoice``; None where it was given.
-        diagnostics_: R-hat and effective size of what labels do not change.
+        diagnostics_: R-hat and effective size of quantities that do not depend on the states' labels.
 
     >>> import pandas as pd
     >>> domain = Domain.of({"region": ["N", "S"], "month": [1, 2, 3], "kind": ["a", "b"]})
@@ -123,12 +123,12 @@ class PrivateHMM(BaseEstimator):
         Raises:
             DomainError: If no domain is declared or the log does not fit it; nothing is charged.
             ReleaseError, BudgetExceededError: If a setting or the release is refused; nothing is charged.
-            InferenceError: If a setting is refused, or there is no room for what is learned (``DPGRAPH_MEMORY``);
+            InferenceError: If a setting is refused, or memory is short for the posterior (``DPGRAPH_MEMORY``);
                 nothing is charged.
 
         Warns:
             ConvergenceWarning: If R-hat in ``diagnostics_`` is above 1.05; it depends on the release alone.
-            PriorWarning: If noise moves half or more of what the cells of a state hold together, by the release alone.
+            PriorWarning: If noise moves half or more of a state's counts, by the release alone.
         """
         with Fit(self) as fit:
             new = fit.new

@@ -1,4 +1,4 @@
-"""A network from rows: what is measured is charged once, and everything after it is free."""
+"""A network from rows: the measurement is charged once, and everything after it is free."""
 
 from __future__ import annotations
 
@@ -47,16 +47,17 @@ def learn_network(
     Args:
         rows: As for ``count``: a table, ``Codes``, or the path of a CSV or Parquet file.
         domain: The declared variables, two at least.
-        epsilon: What it costs, exact; a float means the decimal it prints as.
+        epsilon: The cost, exact; a float means the decimal it prints as.
         delta: Above 0 for Gaussian noise, which is far less where there are many pairs; 0 for Laplace noise.
-        budget: What is charged; one of exactly epsilon and delta where it is left out.
+        budget: The ``Budget`` to charge; one of exactly epsilon and delta where it is left out.
         unit: Whom to protect, where there is no budget.
         method: ``"auto"``, or one of the methods by name: ``"pairs"``, all pairs measured once; ``"greedy"``, each
             variable's parents chosen with a part of epsilon.
-        constraints: Which graphs may be chosen, ``dg.Constraints(max_parents=2, ...)``; None for any.
+        constraints: The allowed graphs, ``dg.Constraints(max_parents=2, ...)``; None for any.
         person: The column that says whose row it is, no variable of the domain. Of each person as many rows as the unit
             protects are kept, chosen once by a fresh secret key whatever the rows of others (``cap_rows``).
-        n: About how many rows there are, where that is public; a guess does, for it decides only what is measured.
+        n: The approximate number of rows, where that is public; a guess is enough, since it decides only which tables
+            are measured.
         noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, marks the release as not private.
         progress: A bar on a terminal.
 
@@ -82,7 +83,7 @@ def learn_network(
     name, task = chosen_method(learning_task(domain, **settings, n=n, noise=noise), method)
     if task.budget.accounting == "pld" and name == "pairs":
         raise ReleaseError(
-            "which pairs are measured depends on what was released first, so a budget with accounting='pld', which is "
+            "the pairs to measure depend on the first release, so a budget with accounting='pld', which is "
             "planned beforehand, cannot pay for it: use accounting='zcdp' or 'basic', or release dg.all_pairs(domain), "
             "which can be planned, and dg.choose_network"
         )
@@ -121,7 +122,7 @@ def learning_task(
     if budget is None:
         budget = Budget(spend, slack, unit=unit)
     elif not isinstance(budget, Budget):
-        raise ReleaseError(f"budget is what is charged, such as dg.Budget(1), or None; got {budget!r:.60}")
+        raise ReleaseError(f"budget must be a Budget to charge, such as dg.Budget(1), or None; got {budget!r:.60}")
     elif unit is not None and unit != budget.unit:
         raise ReleaseError(f"unit ({unit}) differs from the budget's ({budget.unit}); leave unit out")
     return Task(domain, spend, slack, budget, constraints_within(constraints, domain), n, noise=noise)
@@ -174,7 +175,7 @@ def best_method(task: Task) -> tuple[str, str]:
 
 
 def noise_shares(task: Task) -> tuple[float, float, float]:
-    """What noise is beside the rows, of all pairs measured, of d - 1 tables, and of one choice: shares of n.
+    """The noise as shares of n: with all pairs measured, with d - 1 tables, and with one choice.
 
     The first two are the expected total variation that noise alone gives the mean pair of the domain, in pure epsilon.
     """

@@ -73,23 +73,23 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
             ``"plug-in"`` treats their expectation as exact.
         prior: The Dirichlet concentration of every cell; of the labels alone where the counts are near their noise, and
             the size of each feature's effect is learned from the release (``posterior_.reason`` says so).
-        budget: What to charge; shared by clones, whose charges add. That covers rows chosen without looking at rows;
-            splitters lose more: use ``cross_validate``. None makes a budget of exactly one fit each time.
+        budget: The ``Budget`` to charge, shared by clones, whose charges add. That holds for rows chosen
+            without looking at them; splitters lose more: use ``cross_validate``. None makes one for each fit.
         random_state: A seed or a Generator for the inference after the release, never for the noise; None is a fixed
             seed, so that equal releases give equal models.
         unit: Whom to protect where ``budget`` is None; one replaced row by default.
         noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, makes the fit reproducible and not private.
-        progress: Whether ``fit`` shows a bar on a terminal.
+        progress: True for a bar on a terminal during ``fit``.
         target: The declared variable that is predicted. None: of a table the one declared variable that is no column of
             X, of an array the name of y.
 
     Attributes:
         classes_: The declared labels, in order.
         release_: The release of noisy counts, with its event and unit.
-        privacy_cost_: What the fit cost.
+        privacy_cost_: The cost of the fit.
         posterior_: The posterior of every table, ``PosteriorDraws``, or for plug-in inference Dirichlet laws.
         model_: The fitted ``NaiveBayes``, which ``save`` writes without the posterior.
-        unfinished_release: What a fit released that was interrupted past its charge, to learn from for free.
+        unfinished_release: The release of a fit that was interrupted after its charge, to learn from for free.
 
     >>> import pandas as pd
     >>> rows = pd.DataFrame({"word": ["a", "b"] * 50, "spam": [0, 1] * 50})
@@ -133,7 +133,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
             DomainError: If no domain is declared, the rows do not fit it, the target of an array is not said or y has
                 another name than the target; nothing is charged.
             ReleaseError, BudgetExceededError: If a setting or the release is refused; nothing is charged.
-            InferenceError: If there is no room for what is learned from it (``DPGRAPH_MEMORY``); nothing is charged.
+            InferenceError: If memory is short for the posterior (``DPGRAPH_MEMORY``); nothing is charged.
 
         Warns:
             DomainWarning: If a variable has more than 1000 levels.
@@ -233,7 +233,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         if target not in names:
             has = "has no name" if target is None else "has a name that is not declared"
             raise DomainError(
-                f"X is an array, whose columns have no names, and y {has}: say what is predicted, "
+                f"X is an array, whose columns have no names, and y {has}: name the target, "
                 f"PrivateNaiveBayes(domain, target=...), one of {', '.join(names)}"
             )
         if len(names) != features + 1:
@@ -279,8 +279,8 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
 
         Args:
             X: The features; without intervals also the path of a CSV or Parquet file, or the cursor of a query. With
-                intervals a table may hold some of them: what is not there is not observed.
-            return_interval: Whether to return central intervals as well, of the posterior of each probability.
+                intervals a table may hold some of them: the others count as not observed.
+            return_interval: True to return central posterior intervals of each probability as well.
             interval: The probability of those intervals.
 
         Returns:

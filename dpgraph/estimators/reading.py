@@ -161,14 +161,14 @@ def rows_with_target(X: Any, y: Any, features: tuple[str, ...], target: str, *, 
 
 
 def stays_in_place(X: Any) -> bool:
-    """Whether rows are read where they lie and never loaded: a path, or a table on a cluster; y then names a column."""
+    """True for rows that are never loaded: a path, or a table on a cluster; y then names a column."""
     return isinstance(X, str | Path) or foreign_engine(X) in ("pyspark", "dask")
 
 
 def holds_target(X: Any, y: Any, *, declared: bool) -> bool:
-    """Whether the rows of a fit hold the target, which y then names: rows outside memory, or a table where y is text.
+    """True if the rows of a fit hold the target, which y then names: rows outside memory, or a table where y is text.
 
-    ``declared``: whether the declaration has names, by which a table's columns are found.
+    ``declared``: the declaration has names, by which a table's columns are found.
     """
     return stays_in_place(X) or is_unread(X) or (declared and isinstance(y, str) and is_table(X))
 
@@ -181,7 +181,7 @@ def named_column(y: Any) -> str:
 
 
 def named_in_rows(X: Any, y: Any, target: str) -> bool:
-    """Whether the target is among the columns of the rows to score: y names it, or is left out."""
+    """True if the target is among the columns of the rows to score: y names it, or is left out."""
     if is_query(X) and y is not None and not isinstance(y, str):
         raise DomainError("the rows of a query have no order, and y has one: leave y out, or read the query first")
     if isinstance(y, str) and y != target:

@@ -65,10 +65,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             releases weights in place of sums, such as ``dg.papers.RegressionSample``, has no intervals.
         inference: ``"noise-aware"`` (default): the true sums are unknown, and where noise drowns them this falls back
             to the prior. ``"plug-in"``: the nearest possible sums are taken for true.
-        prior: A ``RegressionPrior``, whose ``typical=`` says what the target is about; None is a weak one.
-        fit_intercept: Whether there is an intercept.
+        prior: A ``RegressionPrior``, whose ``typical=`` is a typical value of the target; None is a weak one.
+        fit_intercept: True for an intercept.
         draws: Draws from the posterior.
-        strict: Whether the bounds and levels must be such that no row can refuse a table, as in ``LinearDesign``.
+        strict: True to accept only declarations under which no row can refuse a table, as in ``LinearDesign``.
 
     Attributes:
         coef_: The mean of each coefficient, in the units of the rows; a feature of levels has one for each but the
@@ -279,7 +279,7 @@ class DeclaredBounds:
 
     @property
     def infer(self) -> bool:
-        """Whether something is read off the rows, which are public then."""
+        """True if bounds are read off the rows, which are then public."""
         return any(isinstance(bounds, str) and bounds == "infer" for bounds in (self.bounds_X, self.bounds_y))
 
     def names(self, features: int) -> list[str]:
@@ -309,7 +309,7 @@ class DeclaredBounds:
     def design(
         self, frame: pd.DataFrame, target: tuple[str, npt.NDArray[Any]], intercept: bool, strict: bool = False
     ) -> LinearDesign:
-        """The design of what is declared."""
+        """The design of the declared columns."""
         features, bounds = self._features(frame), self.bounds_y
         if isinstance(self.bounds_X, LinearDesign):
             return self.bounds_X

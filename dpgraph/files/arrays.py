@@ -40,7 +40,7 @@ def integers_of(plain: Any) -> np.ndarray:
 
 
 def _numbers(plain: Any, kinds: set[type]) -> bool:
-    """Whether an array or nested lists hold numbers alone: one look at each level of lists.
+    """True if an array or nested lists hold numbers alone: one look at each level of lists.
 
     Arrays would read true as 1, and take the memory of the longest text for each of their cells.
     """

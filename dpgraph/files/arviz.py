@@ -16,7 +16,7 @@ def to_datatree(draws: PosteriorDraws) -> Any:
     coordinates. Needs the extra ``dpgraph[arviz]``.
 
     Args:
-        draws: What ``posterior`` returned.
+        draws: The draws from ``posterior``.
 
     Raises:
         FileError: If these are no draws of a network.

@@ -58,7 +58,7 @@ def write_frames(target: Path, frames: Iterable[pd.DataFrame]) -> None:
 
 
 def is_stream(target: Path) -> bool:
-    """Whether a target takes bytes as they come and keeps no file: a pipe, a device, ``/dev/stdout``.
+    """True if a target takes bytes as they come and keeps no file: a pipe, a device, ``/dev/stdout``.
 
     >>> is_stream(Path("/dev/stdout")), is_stream(Path("release.json"))
     (True, False)
@@ -218,7 +218,7 @@ def _locked(folder: Path, prefix: str, mode: int) -> tuple[int, str]:
 
 
 def _is_ours(handle: int) -> bool:
-    """Takes the lock; whether the file still has its name, which a cleaner may have taken before the lock was there."""
+    """Takes the lock; True if the file still has its name, which a cleaner may have taken before the lock was there."""
     if fcntl is not None:
         with suppress(OSError):  # a file system without locks: nobody can take the file for an orphan either
             fcntl.flock(handle, fcntl.LOCK_EX)

@@ -104,7 +104,7 @@ class _Source:
 
 
 def _line_breaks(found: re.Match[str]) -> str:
-    """What a text without meaning leaves, so that lines keep their numbers."""
+    """The line breaks of a comment, so that lines keep their numbers."""
     return "\n" * found[0].count("\n")
 
 

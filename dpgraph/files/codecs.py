@@ -90,8 +90,8 @@ class Codec:
     """How values of one type stand in a file.
 
     Args:
-        role: ``"description"``: what is measured, public from the start. ``"released"``: the value of a ``Release``.
-            ``"fitted"``: a model or a posterior, with an attribute ``provenance``.
+        role: ``"description"``: the measured statistics, public from the start. ``"released"``: the value of a
+            ``Release``. ``"fitted"``: a model or a posterior, with an attribute ``provenance``.
         kind: The name in the file.
         type: The type of the values.
         write: The value as plain JSON values, without its description and its record; None if it cannot be saved.

@@ -128,7 +128,7 @@ def load(
         path: The file.
         max_bytes: The largest JSON file that is read, 512 MiB unless this says otherwise; it takes some ten times
             its size in memory.
-        release: Whether to read, instead of a model, the release that its file keeps beside it.
+        release: True to read, instead of a model, the release that its file keeps beside it.
         progress: A bar on a terminal, which counts the arrays of ``.npz``.
 
     Raises:

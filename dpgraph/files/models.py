@@ -42,7 +42,7 @@ def _check_draws(draws: PosteriorDraws, provenance: Provenance | None) -> None:
 
 
 def drawn_table(values: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """The draws of one table, axes (chain, draw, variable, *parents), where ``shape`` is that of one draw."""
+    """The draws of one table, axes (chain, draw, variable, *parents); ``shape`` is the shape of one draw."""
     table = tables_of({"": values})[""]
     if table.ndim < 3 or table.shape[2:] != shape or not table.shape[0] * table.shape[1]:
         raise FileError(f"the draws of a table have the wrong shape {table.shape}")

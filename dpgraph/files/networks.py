@@ -135,7 +135,7 @@ def parse_json(text: str) -> Any:
 
 
 def _whole(text: str) -> int:
-    """What ``int`` reads; between calls of a function of ours an interruption is heard."""
+    """``int`` of a text; between calls of a function of ours an interruption is heard."""
     return int(text)
 
 

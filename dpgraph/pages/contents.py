@@ -1,4 +1,4 @@
-"""What pages share: ``page_of``, which finds the function of a value's class, privacy in sentences, the drawing.
+"""Parts that pages share: ``page_of``, which finds the function of a value's class, privacy in sentences, the drawing.
 
 Only public values have a page: released ones, learned ones and declared ones. Rows, codes, counts and moments have
 none.

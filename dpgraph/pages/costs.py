@@ -1,4 +1,4 @@
-"""Pages of the cost of privacy on a network, and of what budgets and ledgers spent, by whom and for what."""
+"""Pages of the cost of privacy on a network, and of the charges of budgets and ledgers: amount, user, purpose."""
 
 from __future__ import annotations
 

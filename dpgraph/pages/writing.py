@@ -27,12 +27,12 @@ TEMPLATES = Path(__file__).parent / "templates"
 def write_html(value: Any, path: str | Path, *, progress: bool = False) -> None:
     """Writes a page of a public value: one file, to be opened without a network, for people who hold no Python.
 
-    The page has the protection and its unit in words, and what docs/pages.md lists for each kind of value.
+    The page states the protection and its unit in words; docs/pages.md lists the other parts for each kind of value.
 
     Args:
-        value: A Network, what ``privacy_cost`` or ``audit.report`` returned, a Release, a posterior or its draws,
-            Probabilities, an answer, a fitted model or estimator, an Evaluation, a CrossValidation, what
-            ``audit.calibration`` returned, a Budget, in a ledger or not, a Ledger or what its ``verify`` found.
+        value: A Network, a Release, a posterior or its draws, Probabilities, an answer, a fitted model or estimator, an
+            Evaluation, a CrossValidation, a Budget, in a ledger or not, a Ledger, or a result of ``privacy_cost``,
+            ``audit.report``, ``audit.calibration`` or ``Ledger.verify``.
         path: A file that ends in ``.html``; it appears whole or not at all.
         progress: A bar on a terminal.
 
@@ -74,7 +74,7 @@ def _digest(text: str) -> str:
 
 @cache
 def _environment() -> jinja2.Environment:
-    """Every value is escaped where it is written; what is marked as safe is this package's own style and program."""
+    """Every value is escaped where it is written; this package's own style and program alone are marked as safe."""
     import jinja2
 
     made = jinja2.Environment(

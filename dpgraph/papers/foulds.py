@@ -51,7 +51,7 @@ def gibbs_update_cost(sensitivity: Number) -> PrivacyCost:
 
 
 def gibbs_sweep_cost(sensitivities: Iterable[Number]) -> PrivacyCost:
-    """The cost of one pass over latent variables z_i that each read row i alone: that of the most expensive update.
+    """The cost of one pass over latent variables z_i that each read row i alone: the cost of its dearest update.
 
     Foulds et al. 2016, section 4.1, by parallel composition. It fails where other updates read the row as well, or a
     replaced row may move to another latent variable, as an entry of a log may to another cell.

@@ -74,7 +74,7 @@ class GibbsSample:
 
     It starts at emissions drawn from the prior. A sweep is: all states given emissions and transitions, one
     forward-filtering draw; all emissions given states; transitions given states, free. All of it is released, so each
-    update starts from what is public.
+    update starts from public values.
 
     Sensitivity (proofs.md P44): emissions are at least ``floor``, so the log probability of an entry's fields given its
     cell's state ranges over L = sum_f ln((1 - (V_f - 1) floor) / floor), V_f the levels of field f. States and

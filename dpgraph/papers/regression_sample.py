@@ -63,8 +63,8 @@ class RegressionSample:
     times larger. T is the residual variance that the draws assume, in scaled units.
 
     The draws are real numbers in floating point, by rejection (``BallGaussian``), so the claim holds for real
-    numbers only: ``idealized_numerics=True`` asks for that by name, and the event says so. Whether a draw needs a
-    second round of proposals, and how long the arithmetic takes, depend on the rows: time is a side channel.
+    numbers only: ``idealized_numerics=True`` asks for that by name, and the event says so. The number of rounds
+    of proposals and the time of the arithmetic depend on the rows: time is a side channel.
 
     Args:
         epsilon: The whole budget, exact; a float means the decimal it prints as.

@@ -239,7 +239,7 @@ def error_bounds(report: PrivacyReport) -> pd.DataFrame:
         report: Of ``privacy_cost``. Without an n the statements that need one are left out.
 
     Returns:
-        A row for each statement: its ``bound``, what it bounds (``value``, in ``unit``, and how it was ``found``), and
+        A row for each statement: its ``bound``, the bounded ``value`` (its ``unit``, and how it was ``found``), and
         their ``ratio``. Bounds that may fail do so with probability at most 0.1. No row for tables without a graph,
         which the paper has not.
 

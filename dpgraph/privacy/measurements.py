@@ -89,7 +89,7 @@ _LAW_PARTS = ("epsilon", "rho", "reach", "variance", "add_to")
 
 @dataclass(frozen=True)
 class _Law:
-    """What the laws of independent Laplace noise have, and the two others but for their own."""
+    """The common methods of the noise laws; independent Laplace noise has no others."""
 
     scale: float
     gaussian: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""Records of what was released: the protected unit, a mechanism's event, its cost, a release, and several read as one.
+"""Records of releases: the protected unit, a mechanism's event, its cost, a release, and several read as one.
 
 Everything here is immutable, knows no network and no rows, and may be imported by every layer. Joining releases neither
 is private nor spends: they were paid for one by one. Their joint cost is their composition, whoever is in their rows,

@@ -1,4 +1,4 @@
-"""What is sensitive: exact counts that add, and the engines that make them.
+"""Sensitive statistics: exact counts that add, and the engines that make them.
 
 ``encode`` makes codes of rows that are counted often, ``cap_rows`` of a few rows of each person. ``Codes``, ``Counts``
 and ``Moments`` are as sensitive as the rows.

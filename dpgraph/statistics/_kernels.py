@@ -78,7 +78,7 @@ def count_common(one: Words, other: Words) -> Any:
 
 
 def count_leaves(whole: Words, found: int, masks: Words, axis: Integers, cell: int, total: Integers) -> None:
-    """Adds the counts of the last variable's levels under one configuration; the last level is what is left."""
+    """Adds the counts of the last variable's levels under one configuration; the last level has the rest."""
     row, levels, stride = axis[ROW], axis[LEVELS], axis[STRIDE]
     for level in range(levels - 1):
         if found == 0:

@@ -333,7 +333,7 @@ def _cell_numbers(
 
 
 def _raveled(columns: Mapping[int, Column], sizes: Sequence[int], piece: Table, into: Column) -> Column:
-    """The cell numbers of a part of a table; those of a single column are its codes."""
+    """The cell numbers of a part of a table; a single column's codes are its cell numbers."""
     if len(piece) == 1:
         return columns[piece[0]]
     np.multiply(columns[piece[0]], sizes[piece[1]], out=into, casting="unsafe")

@@ -69,7 +69,7 @@ class Counts:
 
     @property
     def description(self) -> Network:
-        """What was counted: the network."""
+        """The counted statistics: the network."""
         return self.network
 
     def sensitive_block(self, name: Family, unit: PrivacyUnit) -> Integers:
@@ -99,7 +99,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Families:
-    """What counting a network does with rows: their codes to one vector, the cells of all measured tables."""
+    """Counting of a network: the codes of rows to one vector, the cells of all measured tables."""
 
     network: Network
     made: ClassVar[str] = "counts"

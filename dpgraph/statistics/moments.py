@@ -85,7 +85,7 @@ class Moments:
 
 @dataclass(frozen=True)
 class Contributions:
-    """What a family does with a column of records: the sums of what they contribute, then how many there are."""
+    """A family's sums over a column of records: the records' contributions, then their number."""
 
     description: MomentDescription
     column: str
@@ -150,8 +150,8 @@ def sufficient_statistics(
         bounds: Public (low, high) of an unbounded family; a record outside contributes 0 to every statistic
             (Bernstein and Sheldon 2018, section 3.3). Bounds chosen by looking at the records leak: choose them before,
             or by ``PrivateQuantile``.
-        strict: Whether no record may refuse the others: one that is missing, no number or outside the support then
-            contributes 0 as well. For families with bounds; for others ``count`` a strict domain.
+        strict: True to refuse no record: one that is missing, not a number or outside the support then contributes 0
+            as well. For families with bounds; for others ``count`` a strict domain.
         column: The column of the rows that holds the records.
         where: Sums only the rows in which each of these variables of ``domain`` has the level given; with ``column``.
         domain: Declares the variables of ``where``.
@@ -196,7 +196,7 @@ def sufficient_statistics(
 
 
 def _sums(records: npt.NDArray[Any], description: MomentDescription) -> Integers:
-    """The exact sums of what codes or numbers contribute; numbers outside the bounds, and NaN, contribute 0."""
+    """The exact sums of the contributions of codes or numbers; numbers outside the bounds, and NaN, contribute 0."""
     if isinstance(description.family, Multinomial):
         return np.bincount(records, minlength=len(description.names))
     low, high = description.limits

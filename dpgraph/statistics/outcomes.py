@@ -2,7 +2,7 @@
 
 Law: outcomes of two parts of the rows add to the outcomes of both, also where each part was predicted by a model of its
 own, as in cross-validation. A loss is clipped to its public bound and rounded to a public grid row by row, before it
-is summed; what is clipped is what is used.
+is summed; no sum uses unclipped losses.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rows to the moments of a regression: columns clipped, rounded to integers, multiplied and summed exactly.
 
-Law: ``regression_moments(a, design) + regression_moments(b, design) == regression_moments(a and b, design)``. What is
-clipped is what is used: sums are of the clipped integers and of nothing else. Blocks are multiplied by BLAS in floating
+Law: ``regression_moments(a, design) + regression_moments(b, design) == regression_moments(a and b, design)``. Sums
+are of the clipped integers and of nothing else. Blocks are multiplied by BLAS in floating
 point, which is exact: every product and partial sum is an integer below 2^53.
 """
 
@@ -37,7 +37,7 @@ LEAST_ROOM = 8
 
 @dataclass(frozen=True)
 class Products:
-    """What a regression does with rows: their sums of products in the order of ``design.pairs``, then their number."""
+    """The sums of a regression over rows: products in the order of ``design.pairs``, then the number of rows."""
 
     design: LinearDesign
     made: ClassVar[str] = "sums"

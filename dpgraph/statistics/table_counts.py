@@ -27,7 +27,7 @@ class TableCounts:
     """Exact counts of whatever table is asked for: sensitive, as the encoded rows that it holds are.
 
     There are no numbers in its ``repr``, it is not pickled and has no saver. Mechanisms that choose among tables read
-    it; what they choose is measured by a release of ``count``.
+    it; a release of ``count`` measures the chosen tables.
     """
 
     sensitive_codes: Codes
@@ -36,7 +36,7 @@ class TableCounts:
 
     @property
     def description(self) -> AnyTables:
-        """What may be asked for: every table of the domain."""
+        """The tables on offer: every table of the domain."""
         return AnyTables(self.sensitive_codes.domain)
 
     @property

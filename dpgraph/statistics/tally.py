@@ -1,8 +1,8 @@
-"""What is summed of any part of the rows, which every engine reads on its threads or machines.
+"""Sums over any part of the rows, which every engine computes on its threads or machines.
 
 Law: the vectors of parts that contain each row once add up to the vector of the whole; the part of a group is the
-vector of its own rows (proofs.md P124). Under a cap every part is first read where it lies: whose each row is, and
-whole numbers for what it holds. Then the rows of one person are brought together, and those that the cap keeps are
+vector of its own rows (proofs.md P124). Under a cap every part is first read where it lies: each row's person, and
+whole numbers for its contents. Then the rows of one person are brought together, and the cap's choice of them is
 summed: a function of the key and of a person's own rows (proofs.md P86), the same on all engines.
 """
 
@@ -38,9 +38,9 @@ PERSON, HELD = "person", "held"
 
 
 class Kernel(Protocol):
-    """The interface of what a description sums of each row: columns to read and a vector of sums.
+    """The interface of a description's sums: the columns to read and a vector of sums.
 
-    It holds no rows and is pickled: it is public, and is what travels to workers. Messages call the sums ``made`` and
+    It holds no rows and is pickled: it is public, and travels to workers. Messages call the sums ``made`` and
     the description ``of``.
     """
 
@@ -77,7 +77,7 @@ class Tally:
     """A kernel over all rows, or over each of several groups, whose vectors follow one another; it travels as well.
 
     Attributes:
-        kernel: What is summed.
+        kernel: The sums.
         groups: Groups by the same variables; None for one vector of all rows.
         cap: The choice of some rows of each person, public but for its key; None for all rows.
     """
@@ -141,7 +141,7 @@ class Tally:
         return {name: read[name][kept] for name in self.kernel.columns.names}
 
     def person_columns(self) -> list[str]:
-        """The columns of what ``read_persons`` returns."""
+        """The columns of the table that ``read_persons`` returns."""
         return [PERSON, *(f"{HELD}{position}" for position in range(len(self.summed.names)))]
 
     def read_persons(self, batch: Batch, is_text: bool = False) -> pa.RecordBatch:
@@ -192,7 +192,7 @@ def counted(rows: Any, tally: Tally, source: Source = batches) -> Integers:
 
 
 def read_parts(rows: Any, tally: Tally, source: Source = batches) -> Iterator[pa.RecordBatch]:
-    """Whose the rows of a part are and what they hold, batch by batch. Sensitive."""
+    """The persons and contents of the rows of a part, batch by batch. Sensitive."""
     for batch, is_text in source(rows, tally.domain):
         yield tally.read_persons(batch, is_text)
 

@@ -66,7 +66,7 @@ def coefficient_blocks(network: Network) -> tuple[Family, ...]:
 
 
 def has_blocks(network: Network, blocks: Collection[Family]) -> bool:
-    """Whether blocks are all of a network's; they are counted before the network's are listed, 2^k of k variables."""
+    """True if blocks are all of a network's; counts them before it lists the network's, 2^k of k variables."""
     sizes = network.domain.sizes
     widest = max(sum(sizes[name] > 1 for name in family) for family in network.maximal_families)
     return 2**widest <= len(blocks) and set(blocks) == set(coefficient_blocks(network))

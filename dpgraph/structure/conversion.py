@@ -55,9 +55,9 @@ class PublicWords:
     """Calls of a library on rows, in a ``with`` block; any failure is refused in public words, without a context.
 
     Args:
-        problem: The refusal: the declared name of the column and what was expected; the kind of the failure is added.
+        problem: The refusal: the declared name of the column and the rule it broke; the kind of the failure is added.
         passing: Exceptions that pass as they are: ``OURS``, where dpgraph's own code is called.
-        quiet: Whether the warnings of all threads are dropped as well.
+        quiet: True to drop the warnings of all threads as well.
 
     >>> with PublicWords("column 'age' must hold numbers"):
     ...     [float("Ann")]
@@ -99,7 +99,7 @@ def converted_each(
 
 
 def is_query(rows: Any) -> bool:
-    """Whether rows are an Arrow stream, each reading of which may have another order, and no table or column in memory.
+    """True for an Arrow stream, each reading of which may have another order; False for tables and columns in memory.
 
     Tables and columns of pandas, polars and Arrow are in memory; a table of another library may be a query.
     """
@@ -109,7 +109,7 @@ def is_query(rows: Any) -> bool:
 
 
 def is_table(rows: Any) -> bool:
-    """Whether rows are a pandas, polars or Arrow table in memory, whose rows have an order."""
+    """True for a pandas, polars or Arrow table in memory, whose rows have an order."""
     return hasattr(rows, "__arrow_c_stream__") and hasattr(rows, "columns") and not is_query(rows)
 
 

@@ -123,18 +123,18 @@ class LinearDesign:
 
     Args:
         features: For each feature ``Bounded``, a pair (low, high), ``Categories``, a list of levels, or ``Bins``.
-        target: The name of what is predicted.
+        target: The name of the predicted column.
         bounds: The target's bounds, ``Bounded`` or a pair.
-        intercept: Whether there is one.
+        intercept: True for an intercept.
         mean_weight: The weight of the target's sum: its noise is that of a product of features divided by this, and
             the noise of the others grows a little. None leaves the choice to the mechanism: ``copies``, or more where
             few rows or a small epsilon would leave the target's mean unknown
             (``mechanisms.additive.plans``).
-        on_missing: What happens to a row with a null that has no declared meaning: ``"error"`` refuses the table,
-            ``"drop"`` leaves the row out, which needs an add-remove unit: the number of rows left is private.
+        on_missing: The rule for a null without a declared meaning: ``"error"`` refuses the table, ``"drop"`` leaves the
+            row out, which needs an add-remove unit: the number of rows left is private.
         strict: Accepts only declarations under which no row can refuse a table, as ``Domain.of`` does: ``missing`` for
-            every number and level, or ``on_missing="drop"``, and ``other`` for levels. What is no number counts as
-            missing.
+            every number and level, or ``on_missing="drop"``, and ``other`` for levels. A value that is not a
+            number counts as missing.
 
     Raises:
         NetworkError: If there is no feature, bounds are missing or wrong, the target is a feature, there are more
@@ -223,7 +223,7 @@ class LinearDesign:
         return (*made, Column("target", self.target, name=self.target))
 
     def declared(self, name: str) -> Feature:
-        """What was declared of a feature, or of the target."""
+        """The declaration of a feature, or of the target."""
         return self.bounds if name == self.target else self.features[name]
 
     @cached_property
@@ -268,7 +268,7 @@ class LinearDesign:
 
     @cached_property
     def weights(self) -> tuple[int, ...]:
-        """What each product is multiplied by before noise, in ``names`` order."""
+        """The factor of each product before noise, in ``names`` order."""
         last, c = len(self.columns) - 1, self.copies
         weights = [c * (c + 1) // 2 if i == last else c if j == last else 1 for i, j in self.pairs]
         if self.intercept:
@@ -286,11 +286,11 @@ class LinearDesign:
 
     @property
     def weight(self) -> int:
-        """What each row adds to the released number of rows where n is private."""
+        """The amount that a row adds to the released number of rows where n is private."""
         return RESOLUTION**2
 
     def companion(self, unit: PrivacyUnit) -> str | None:
-        """What is released beside the products: n where it is private."""
+        """The statistic released beside the products: n where it is private."""
         return None if unit.n_is_public else "n"
 
     def released(self, sums: Integers, n: int, unit: PrivacyUnit) -> Integers:
@@ -299,11 +299,11 @@ class LinearDesign:
         return weighted if unit.n_is_public else np.append(weighted, self.weight * n)
 
     def released_names(self, unit: PrivacyUnit) -> tuple[str, ...]:
-        """The names of what is released."""
+        """The names of the released statistics."""
         return self.names if unit.n_is_public else (*self.names, "n")
 
     def sensitivity(self, unit: PrivacyUnit) -> int:
-        """The largest L1 distance, in steps, that one person's rows move what is released.
+        """The largest L1 distance, in steps, that one person's rows move the released statistics.
 
         Rows that may be dropped are refused where the number of rows is public.
         """
@@ -319,7 +319,7 @@ class LinearDesign:
         return unit.rows_per_person * math.floor(row_l1 * RESOLUTION**2)
 
     def squared_sensitivity(self, unit: PrivacyUnit) -> int:
-        """The largest squared L2 distance, in squared steps, that one person's rows move what is released."""
+        """The largest squared L2 distance, in squared steps, that one person's rows move the released statistics."""
         self.sensitivity(unit)
         # A product times c has c^2 times the square, as if there were c^2 target columns; its own square has less.
         intercept, numbers, signs, groups = self._column_counts
@@ -332,7 +332,7 @@ class LinearDesign:
         return unit.rows_per_person**2 * row_l2_squared * RESOLUTION**4
 
     def movement(self, unit: PrivacyUnit) -> Movement:
-        """How far one person's rows move what is released, in steps; no total of it is fixed."""
+        """How far one person's rows move the released statistics, in steps; they have no fixed total."""
         l1 = self.sensitivity(unit)
         return Movement(l1, min(self.squared_sensitivity(unit), l1**2))
 
@@ -342,7 +342,7 @@ class LinearDesign:
         return (Block(names, (len(names),), self.movement(unit)),)
 
     def row_limits(self, unit: PrivacyUnit) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """What one row adds to each released integer where n is public, at least and at most, Python integers."""
+        """The least and most that a row adds to each released integer where n is public, Python integers."""
         most = np.array([RESOLUTION**2 * weight for weight in self.weights], object)
         return -most, most
 
@@ -382,7 +382,7 @@ class LinearDesign:
 
 
 def _undeclared(declared: Feature, drop: bool) -> list[str]:
-    """What a declaration lacks so that no row can be refused, where rows with nulls may be dropped."""
+    """The settings a declaration lacks so that no row can be refused, where rows with nulls may be dropped."""
     if isinstance(declared, Bounded):
         return [] if drop or declared.missing is not None else ["missing=... a number"]
     lacking = undeclared_actions(declared)
@@ -472,7 +472,7 @@ class _Kind(NamedTuple):
 
     @property
     def sign(self) -> int:
-        """Whether a group gains with P, or with 1 - P."""
+        """1 for a group that gains with P, -1 with 1 - P, 0 with neither alone."""
         return 0 if self.upper is None else 1 if self.upper else -1
 
 

@@ -107,7 +107,7 @@ class Bins:
 
     Args:
         edges: Increasing finite numbers, at least two.
-        missing: Whether nulls and NaN count in a level ``"missing"`` of their own; without it they are refused.
+        missing: True to count nulls and NaN in a level ``"missing"`` of their own; else they are refused.
 
     Raises:
         NetworkError: If the edges are fewer than two, not finite, or do not increase.
@@ -174,9 +174,9 @@ class Domain:
     """The variables and their levels, in order.
 
     Args:
-        variables: What is declared of each.
-        strict: Whether every value and every null has a level, so that no row can refuse a table: whether a table is
-            refused is one bit about its rows, which no budget is charged for.
+        variables: The declaration of each variable.
+        strict: True to require a level for every value and every null, so that no row can refuse a table: a refusal is
+            one bit about the rows, which no budget is charged for.
 
     Raises:
         NetworkError: If it is strict and a variable lacks ``other`` or ``missing``.
@@ -205,8 +205,8 @@ class Domain:
         Args:
             variables: The mapping, or a domain, which stays strict if it is.
             strict: Accepts only declarations under which no row can refuse a table: ``Categories`` with ``other`` and
-                ``missing``, ``Bins`` with ``missing``. What is no number counts as missing in bins. A column that is
-                not there, or has a type that holds none of the declared values, is still refused: that is the table's
+                ``missing``, ``Bins`` with ``missing``. In bins a value that is not a number is missing. A column that
+                is absent, or of a type that holds none of the declared values, is still refused: that is the table's
                 schema, which is public. Columns of CSV files and of Python objects have no type.
 
         Raises:
@@ -289,7 +289,7 @@ def warn_of_many_levels(domain: Domain, *, stacklevel: int = 3) -> None:
 
 
 def undeclared_actions(variable: Variable) -> list[str]:
-    """What a declaration lacks so that no value and no null can be refused."""
+    """The settings a declaration lacks so that no value and no null can be refused."""
     if isinstance(variable, Bins):
         return [] if variable.missing else ["missing=True"]
     actions = {"other": variable.other, "missing": variable.missing}
@@ -297,7 +297,7 @@ def undeclared_actions(variable: Variable) -> list[str]:
 
 
 def level_kind(level: object) -> str:
-    """Which of the three kinds of level a value is."""
+    """A value's kind of level, one of three."""
     if isinstance(level, bool):
         return "boolean"
     return "text" if isinstance(level, str) else "number"
@@ -316,7 +316,7 @@ def first_twice(values: Iterable[Hashable]) -> Hashable:
 
 
 def is_date(value: object) -> bool:
-    """Whether a value is a date or a time of a date, of Python, pandas or numpy."""
+    """True for a date or a time of a date, of Python, pandas or numpy."""
     return isinstance(value, date) or type(value).__name__ in ("datetime64", "Period")
 
 

@@ -308,7 +308,7 @@ class Natural:
         log_base: log h(x) of an array of records.
         log_partition: A(eta) of an array of parameters, shape (problems, statistics); infinite where eta is not valid.
         support: The least and largest record.
-        discrete: Whether records are whole numbers.
+        discrete: True if records are whole numbers.
         start: A valid eta, for the sampler to start at.
 
     >>> exponential = Natural(("x",), lambda x: x[..., None], np.zeros_like, lambda eta: -np.log(-eta[..., 0]),
@@ -335,7 +335,7 @@ class Natural:
 
     @property
     def bounded(self) -> bool:
-        """Whether the support is finite."""
+        """True if the support is finite."""
         return math.isfinite(self.support[0]) and math.isfinite(self.support[1])
 
     @property

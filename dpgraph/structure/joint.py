@@ -1,7 +1,7 @@
 """Several releases of a network's tables read as one: of the same rows, or of different rows that are alike.
 
 Releases of the same rows say the same exact counts with independent noise, so their likelihoods multiply. Releases of
-different rows each have counts of their own, which add; what the rows share are the network's probabilities.
+different rows each have counts of their own, which add; the rows share the network's probabilities.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Several:
 
 @dataclass(frozen=True)
 class JointCounts(_Several):
-    """What several releases say of the same rows.
+    """Several releases of the same rows, read as one.
 
     ``parts`` may be of different networks over one domain, and their tables may overlap. The families of ``network``
     must each lie in a released table; it is None where the parts' networks differ and none was named.
@@ -78,7 +78,7 @@ class JointCounts(_Several):
 
 @dataclass(frozen=True)
 class PooledCounts(_Several):
-    """What releases say of different rows that have the same probabilities: months, or sites.
+    """Releases of different rows that have the same probabilities, read as one: months, or sites.
 
     Each part, which may be a joint release itself, has exact counts of its own. ``network`` is as for ``JointCounts``,
     and its families must each lie in a table of every part.
@@ -122,9 +122,9 @@ def pooled(releases: Sequence[Any], *, network: Network | None = None) -> Any:
     """Releases of different rows that have the same probabilities, such as months or sites, as one: their counts add.
 
     Each part keeps exact counts of its own, so the likelihood is the product of the parts', each with its own latent
-    rows. What the record of a release cannot tell is left to the caller: whether two budgets were for the same rows,
-    and whether the rows are alike. One person may have rows in several parts; the cost is stated as if one had rows in
-    all of them, which is never too low.
+    rows. The caller must know two facts that no record of a release holds: that two budgets were for different
+    rows, and that the rows are alike. One person may have rows in several parts; the stated cost takes one to have rows
+    in all of them, and is never too low.
 
     Args:
         releases: Releases, joint ones among them; or values of releases, then the result is a value too.

@@ -51,7 +51,7 @@ def layered(network: Network) -> Layout:
 
 
 def _layers(order: Sequence[int], above: Sequence[list[int]], below: Sequence[list[int]]) -> list[list[int]]:
-    """Layers by the longest path; what has no parents stands just above its first child."""
+    """Layers by the longest path; a node without parents stands just above its first child."""
     depth = [0] * len(above)
     for node in order:
         depth[node] = 1 + max((depth[parent] for parent in above[node]), default=-1)

@@ -41,14 +41,14 @@ MOST_SHARE = 1_000_000
 class Margins(Network):
     """The tables over some sets of variables, to be measured: a network without arcs whose families are these tables.
 
-    Counting, mechanisms, files and least squares take it where they take a network; what is learned from its release
-    needs a graph, which ``choose_network`` finds.
+    Counting, mechanisms, files and least squares take it where they take a network; a model of its release needs a
+    graph, which ``choose_network`` finds.
 
     Attributes:
         tables: The variables of each table, not all of the domain perhaps. All are measured, those inside another too,
             where a mechanism measures maximal tables.
-        shares: The part of the budget of each table, of any scale; () for what the mechanism finds best for the total
-            squared error of all their cells. They say what ``allocation="optimal"`` is, for the tables as they stand.
+        shares: The part of the budget of each table, of any scale; () for the mechanism's own, which minimise the total
+            squared error of all their cells. ``allocation="optimal"`` uses them for the tables as they stand.
 
     >>> margins = Margins.of_tables({name: [0, 1] for name in "abc"}, [("a", "b"), ("b", "c")])
     >>> margins.families, margins.maximal_families
@@ -109,7 +109,7 @@ class Margins(Network):
 
 @dataclass(frozen=True)
 class AnyTables:
-    """Every table of a domain: what a mechanism that chooses among tables reads, and no mechanism releases as it is."""
+    """Every table of a domain: mechanisms that choose among tables read it, and no mechanism releases it as it is."""
 
     domain: Domain
 
@@ -128,17 +128,17 @@ def all_pairs(
     max_cells: int = MAX_PAIR_CELLS,
     beyond: Beyond = "refuse",
 ) -> Margins:
-    """The tables of every pair of variables: what ``count`` and ``release`` measure before a graph is chosen.
+    """The tables of every pair of variables, for ``count`` and ``release`` before a graph is chosen.
 
     Args:
         domain: The declared variables, two at least.
         max_cells: The most cells of a pair.
-        beyond: What happens to a pair of more: ``"refuse"``, or ``"leave-out"``; a variable that is then in no pair is
+        beyond: The rule for a pair of more: ``"refuse"``, or ``"leave-out"``; a variable that is then in no pair is
             measured by itself.
 
     Returns:
-        A public description; every table has the same share of the budget, since narrow pairs are worth more than what
-        the widest would need. The price of measuring it, ``dg.privacy_cost(dg.all_pairs(domain), ...)``, needs no data.
+        A public description; every table has the same share of the budget, since narrow pairs are worth more than the
+        widest. The price of measuring it, ``dg.privacy_cost(dg.all_pairs(domain), ...)``, needs no data.
 
     Raises:
         NetworkError: If there are fewer than two variables, or a pair has more than ``max_cells`` cells, naming it.
@@ -195,7 +195,7 @@ def weights(network: Network, tables: Sequence[Family]) -> list[int]:
 
 @lru_cache(maxsize=64)
 def measured_families(network: Network) -> tuple[Family, ...]:
-    """The maximal families, small ones merged where that lowers the noise: what is counted, and measured by default.
+    """The maximal families, small ones merged where that lowers the noise: counted, and measured by default.
 
     Greedily merges the pair of tables that lowers the total error most, until none does. A merged table has its
     variables in the domain's order. The result depends on nothing but public structure.

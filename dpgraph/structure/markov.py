@@ -1,4 +1,4 @@
-"""What hidden Markov models of a network check and count."""
+"""Checks and counts of hidden Markov models of a network."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Sums of a family's sufficient statistics: how a record is written in integers, and the released sums.
 
 Records are rounded to a public grid of points, and the statistics of each point to whole multiples of a public step, a
-power of two. What a record contributes is therefore one row of a public table of integers, so sums are exact and their
-sensitivity is the largest over all rows, not a bound.
+power of two. So a record contributes one row of a public table of integers: sums are exact, and their sensitivity is
+the largest over all rows, not a bound.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ STEPS = 1 << 20
 
 @dataclass(frozen=True)
 class MomentDescription:
-    """What is summed, and how each record contributes: public.
+    """The sums, and how each record contributes: public.
 
     A record outside the bounds of an unbounded family contributes 0 to every statistic (it is redacted), and is still
     counted. A continuous record is rounded to one of 65 537 points between the bounds, its statistics to a millionth
@@ -87,7 +87,7 @@ class MomentDescription:
 
     @cached_property
     def steps(self) -> tuple[float, ...]:
-        """What one unit of each integer sum stands for: 1 for whole numbers, else a power of two."""
+        """The value of one unit of each integer sum: 1 for whole numbers, else a power of two."""
         if isinstance(self.family, Multinomial):
             return (1.0,) * len(self.names)
         sizes = self.family.statistic(self.points)
@@ -105,16 +105,16 @@ class MomentDescription:
 
     @property
     def partitions(self) -> bool:
-        """Whether the statistics sum to n: each record contributes one 1."""
+        """True if the statistics sum to n: each record contributes one 1."""
         return isinstance(self.family, Multinomial)
 
     @cached_property
     def weight(self) -> int:
-        """What each record adds to the released count of records where n is private: as much as to a statistic."""
+        """A record's addition to the released number of records where n is private: as much as to a statistic."""
         return 1 << round(math.log2(max(1, int(np.abs(self.contributions).max()))))
 
     def companion(self, unit: PrivacyUnit) -> str | None:
-        """What is released beside the statistics where n is private: n or, for a binomial, the failures.
+        """The statistic released beside the others where n is private: n or, for a binomial, the failures.
 
         A success and a failure move the pair (successes, failures) by ``trials`` each; (successes, n) would move more.
         """
@@ -137,7 +137,7 @@ class MomentDescription:
                 return np.column_stack([sums, np.full(len(sums), self.weight * n)])
 
     def released_names(self, unit: PrivacyUnit) -> tuple[str, ...]:
-        """The names of what is released."""
+        """The names of the released statistics."""
         beside = self.companion(unit)
         return self.names if beside is None else (*self.names, beside)
 
@@ -149,7 +149,7 @@ class MomentDescription:
         return NoisyMoments(self, sums, laws[name], n)
 
     def sensitivity(self, unit: PrivacyUnit) -> int:
-        """The largest L1 distance, in steps, that one person's rows move what is released: attained, not a bound.
+        """The L1 distance, in steps, that one person's rows can move the released statistics: attained, not a bound.
 
         Replace: the diameter of the set of contributions, that of a redacted record among them (Bernstein and Sheldon
         2018, Appendix C, in which the largest |t| stands for it). Add/remove: the largest contribution.
@@ -164,7 +164,7 @@ class MomentDescription:
         return unit.rows_per_person * max(int(one.max() - one.min()) for one in along)
 
     def movement(self, unit: PrivacyUnit) -> Movement:
-        """How far one person's rows move what is released, in steps.
+        """How far one person's rows move the released statistics, in steps.
 
         Categories move as the cells of a table do. For other families the squared L2 distance is exact under
         add-remove, and under replace bounded by the sum of the squared ranges of the statistics.
@@ -188,7 +188,7 @@ class MomentDescription:
         return (Block(names, (len(names),), self.movement(unit)),)
 
     def row_limits(self, unit: PrivacyUnit) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """What one record adds to each released integer where n is public, at least and at most, Python integers."""
+        """The least and most that a record adds to each released integer where n is public, Python integers."""
         if self.partitions:
             return np.zeros(len(self.names), object), np.ones(len(self.names), object)
         low, high = (edge.astype(object) for edge in (self.contributions.min(axis=0), self.contributions.max(axis=0)))
@@ -222,7 +222,7 @@ class NoisyMoments:
     """The release of an additive mechanism: noisy integer sums and their noise law.
 
     Attributes:
-        description: What is summed.
+        description: The sums.
         sums: The noisy integers, in ``names`` order; times ``steps`` they are the statistics.
         law: The noise of every sum: one independent draw each, unless it is sum-zero.
         n: The exact number of records where it is public, else None; ``names`` then ends in n or the failures, unless
@@ -253,12 +253,12 @@ class NoisyMoments:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What was released."""
+        """The names of the released statistics."""
         return self.description.released_names(PrivacyUnit("add-remove" if self.n is None else "replace"))
 
     @property
     def steps(self) -> Reals:
-        """What one unit of each sum stands for."""
+        """The value of one unit of each sum."""
         beside = {"failures": [1.0], "n": [1 / self.description.weight]}
         return np.array([*self.description.steps, *beside.get(self.names[-1] if self.n is None else "", [])])
 

@@ -196,8 +196,8 @@ class Holding:
         places = self.places(wanted)
         if not places:
             raise NetworkError(
-                f"no table holds {', '.join(wanted)} together; leave parents out, or use what was learned with the "
-                "graph: learned.probabilities, dpgraph learn --model"
+                f"no table holds {', '.join(wanted)} together; leave parents out, or use the probabilities learned "
+                "with the graph: learned.probabilities, dpgraph learn --model"
             )
         return self._tables[min(places, key=self._cells.__getitem__)]
 

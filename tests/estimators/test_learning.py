@@ -248,7 +248,7 @@ def test_settings_of_another_kind_are_refused_in_words_and_nothing_is_charged(se
 
 @pytest.mark.parametrize("unit", [None, UNIT])
 def test_what_is_no_budget_is_refused_in_words(unit):
-    with pytest.raises(dg.errors.ReleaseError, match=r"budget is what is charged, such as dg.Budget\(1\)"):
+    with pytest.raises(dg.errors.ReleaseError, match=r"budget must be a Budget to charge, such as dg.Budget\(1\)"):
         dg.learn_network(table(), DOMAIN, epsilon=1, budget=1, unit=unit)
 
 

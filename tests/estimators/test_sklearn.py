@@ -93,7 +93,7 @@ def test_names_survive_a_transformer_that_keeps_them_and_are_asked_for_where_it_
     kept = make_pipeline(OrdinalEncoder().set_output(transform="pandas"), dg.PrivateNaiveBayes(DOMAIN)).fit(X, Y)
     assert list(kept[-1].feature_names_in_) == ["a"]
     assert set(kept.predict(X)) <= {"n", "y"}
-    with pytest.raises(dg.errors.DomainError, match="say what is predicted"):
+    with pytest.raises(dg.errors.DomainError, match="name the target"):
         make_pipeline(OrdinalEncoder(), dg.PrivateNaiveBayes(DOMAIN)).fit(X, Y.to_numpy())
 
 

@@ -159,7 +159,7 @@ def test_a_declared_column_that_is_there_twice_is_refused_by_name(make):
     [
         (X, Y.to_frame(), "y must be one column.*; of a table give its column"),
         (X, Y.to_numpy()[:, None], r"y must be one column.*y\.ravel\(\)"),
-        (X.to_numpy(), "spam", "the name of a column is for a table or a file|y has no name: say what is predicted"),
+        (X.to_numpy(), "spam", "the name of a column is for a table or a file|y has no name: name the target"),
         (scipy.sparse.csr_matrix(X.to_numpy()), Y, r"of a sparse matrix give X\.toarray\(\)"),
     ],
     ids=["frame", "two axes", "name", "sparse"],

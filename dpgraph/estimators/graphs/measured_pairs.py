@@ -1,11 +1,11 @@
 """The method ``"pairs"``: tables are measured once, and the graph is chosen from the release, for free.
 
-Which tables are worth it depends on the noise they would get, about how many rows there are, and the domain. Where the
+The choice of tables depends on their noise, on the approximate number of rows, and on the domain. Where the
 number of rows is private and ``n`` is not given, a small part of epsilon measures one narrow variable first, whose
 total is a noisy number of rows.
 
-Expected of a plan is the mean total variation of all pairs: that of both variables, and for a measured pair its noise,
-which shrinking keeps from exceeding what independence would miss; a pair that is not measured misses that. With
+A plan is judged by the expected mean total variation of all pairs: the error of both variables, and for a measured pair
+its noise, which shrinking keeps below the error of independence; a pair without a table has that error. With
 Gaussian noise under add-remove, narrow pairs and variables are measured in the residual basis (proofs.md P29), and the
 mean is over a range of strengths of dependence too. Where even tables of three variables would have little noise, all
 of them are measured beside all pairs, if the joint of the domain is written down.
@@ -103,7 +103,7 @@ def _noise_of_triples(margins: Margins, mechanism: GaussianMechanism, unit: Priv
 
 
 def _may_split(domain: Domain, mechanism: GaussianMechanism, unit: PrivacyUnit, size: int) -> bool:
-    """Whether the residual basis suits the unit, tables of so many variables are narrow, and 64 bits hold the noise."""
+    """True if the residual basis suits the unit, tables of so many variables are narrow, and 64 bits hold the noise."""
     sizes = sorted(domain.sizes.values())
     enough = float(mechanism.rho or 0) >= LEAST_RHO * unit.rows_per_person**2
     return not unit.n_is_public and enough and math.prod(sizes[-size:]) <= MOST_CELLS and len(sizes) <= MOST_VARIABLES
@@ -147,14 +147,14 @@ def _shared(domain: Domain, pairs: list[Family], how: Mechanism) -> Iterator[Mar
 
 
 def expected_error(margins: Margins, mechanism: Mechanism, unit: PrivacyUnit, n: float) -> float:
-    """What is expected of the mean total variation of all pairs."""
+    """The expected mean total variation of all pairs."""
     if isinstance(mechanism, GaussianMechanism) and mechanism.basis == "residual":
         return _error_of_blocks(margins, float(mechanism.rho or 0) / unit.rows_per_person**2, n)
     return _error_of_tables(margins, mechanism.event(margins, unit), unit, n)
 
 
 def _error_of_tables(margins: Margins, event: Event, unit: PrivacyUnit, n: float) -> float:
-    """That of tables, at one strength of dependence."""
+    """The expected error of tables, at one strength of dependence."""
     names, sizes = margins.domain.names, margins.domain.sizes
     singles: list[Family] = [(name,) for name in names]
     pairs = [table for table in margins.tables if len(table) == 2]
@@ -171,7 +171,7 @@ def _error_of_tables(margins: Margins, event: Event, unit: PrivacyUnit, n: float
 
 
 def _error_of_blocks(margins: Margins, rho: float, n: float) -> float:
-    """That of residual blocks: the mean over ``STRENGTHS`` and pairs, of which in a wide domain some do not depend."""
+    """The expected error of residual blocks: a mean over ``STRENGTHS`` and pairs, some independent in a wide domain."""
     names = margins.domain.names
     found = residual_design(margins, rho).variances
     place = {name: i for i, name in enumerate(names)}

@@ -56,7 +56,7 @@ LEAST = Fraction(1, 10**9)
 
 @dataclass(frozen=True)
 class _Shares:
-    """What each of the three releases may spend: epsilons, or where there is a delta rhos."""
+    """The costs of the three releases: epsilons, or rhos where there is a delta."""
 
     margins: Fraction
     choices: Fraction

@@ -40,7 +40,7 @@ def choose_network(noisy: Any, *, constraints: Constraints | None = None, progre
     Args:
         noisy: A release of noisy counts or coefficients, such as that of ``count(rows, all_pairs(domain))``, its value,
             or a list of releases of the same rows.
-        constraints: Which graphs may be chosen, ``dg.Constraints(max_parents=2, ...)``; None for any.
+        constraints: The allowed graphs, ``dg.Constraints(max_parents=2, ...)``; None for any.
         progress: A bar on a terminal.
 
     Returns:

@@ -115,7 +115,7 @@ class Pairs:
         return Pairs(self.domain, self.n, self.singles, dict.fromkeys(parts, 0.0), residuals, drawn=True)
 
     def _parts(self, *, sampled: bool) -> tuple[Factors | None, dict[Pair, Part]]:
-        """The common factors of the rows' pairs and what each pair has besides, or of the population's (``sampled``).
+        """The common factors of the rows' pairs and each pair's own part, or of the population's (``sampled``).
 
         The (r - 1)(c - 1) free coordinates of a pair are spread over r c cells of less noise. Of the population
         sampling is noise too, and so is that of independence itself: n p q has the noise of n p times q - 1 / c, and of

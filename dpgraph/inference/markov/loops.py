@@ -216,7 +216,7 @@ def matched(rng: np.random.Generator, pair: Integers) -> None:
 def forward(weight: Reals, transition: Reals, filtered: Reals) -> float:
     """Filters every chain; ln P(weights | transitions) of all chains, up to a constant.
 
-    ``filtered``, of the shape (chains, steps, states), is overwritten by what is proportional to P(state | so far).
+    ``filtered``, of the shape (chains, steps, states), is overwritten by a multiple of P(state | so far).
     """
     chains, steps, size = weight.shape
     found = 0.0
@@ -435,7 +435,7 @@ def sorted_by(kind: Integers, start: Integers, order: Integers) -> None:
 
 
 class Known(NamedTuple):
-    """What ``switch`` computes once for all cells, and scratch.
+    """Values that ``switch`` computes once for all cells, and scratch.
 
     Attributes:
         decay: exp(-n absolute), shape (columns, FEW_ENTRIES + 1).

@@ -49,9 +49,9 @@ class OneWays:
 
     @classmethod
     def of(cls, margins: Mapping[str, Reals | Iterable[float]], rows: float) -> OneWays:
-        """From public margins, such as noisy counts: what is below zero counts as zero, and shares are rounded.
+        """From public margins, such as noisy counts: negative counts become zero, and shares are rounded.
 
-        The largest share of a margin takes what rounding leaves.
+        The largest share of a margin takes the remainder of rounding.
         """
         weights: dict[str, tuple[int, ...]] = {}
         for name, margin in margins.items():

@@ -205,7 +205,7 @@ class DurableAccount:
 
 
 def _ended(allowance: Allowance) -> bool:
-    """Whether an allowance has expired, by this machine's clock."""
+    """True if an allowance has expired, by this machine's clock."""
     return allowance.expires is not None and datetime.now(UTC) >= allowance.expires
 
 

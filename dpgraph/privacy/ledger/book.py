@@ -60,7 +60,7 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """Whether there is no fault."""
+        """True if there is no fault."""
         return not self.problems
 
     def __str__(self) -> str:

@@ -24,7 +24,7 @@ TRIGGERS = (
 
 
 class Postgres:
-    """PostgreSQL's dialect, and one address: libpq's, with what libpq reads from the environment and ``~/.pgpass``."""
+    """PostgreSQL's dialect, and one address: libpq's, completed by libpq from the environment and ``~/.pgpass``."""
 
     sign, lock = "%s", " FOR UPDATE"
     read = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
@@ -51,7 +51,7 @@ class Postgres:
         return self._psycopg.connect(self._url, autocommit=True, connect_timeout=patience, prepare_threshold=None)
 
     def is_open(self, connection: Any) -> bool:
-        """Whether a connection is within a transaction, or not idle for another reason."""
+        """True if a connection is within a transaction, or not idle for another reason."""
         return bool(connection.info.transaction_status)
 
     def check(self, *, written: bool = False) -> None:

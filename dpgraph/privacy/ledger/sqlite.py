@@ -65,7 +65,7 @@ class Sqlite:
         return connection
 
     def is_open(self, connection: sqlite3.Connection) -> bool:
-        """Whether a connection is within a transaction."""
+        """True if a connection is within a transaction."""
         return connection.in_transaction
 
     def check(self, *, written: bool = False) -> None:

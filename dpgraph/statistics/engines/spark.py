@@ -133,7 +133,7 @@ def in_shares(
 
 
 def _counted(frame: Any, tally: Tally, source: Source) -> Integers:
-    """The sum of all rows; under a cap Spark brings those of one person to one worker, which caps and counts."""
+    """The sum of all rows; under a cap Spark brings a person's rows to one worker, which caps and counts."""
     if tally.cap is None:
         return _total(frame, partial(counted, tally=tally, source=source), tally)
     names = tally.person_columns()
@@ -144,7 +144,7 @@ def _counted(frame: Any, tally: Tally, source: Source) -> Integers:
 
 
 def _held(found: Iterable[pa.RecordBatch], tally: Tally, source: Source) -> Any:
-    """What a part holds, as columns of Spark's types: the persons as text, whole numbers in 64 bits."""
+    """The contents of a part, as columns of Spark's types: the persons as text, whole numbers in 64 bits."""
     types = [pa.string(), *[pa.int64()] * len(tally.summed.names)]
     return [
         pa.record_batch([a.cast(kind) for a, kind in zip(part.columns, types, strict=True)], names=part.schema.names)
@@ -166,7 +166,7 @@ def count_persons(found: Iterable[pa.RecordBatch], tally: Tally) -> Integers:
 def _readings(
     run: Callable[[Any], Any], names: list[str]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What a partition holds as Arrow, or one row with a refusal; made without dpgraph, which a worker may lack."""
+    """A partition's contents as Arrow, or one row with a refusal; made without dpgraph, which a worker may lack."""
 
     def partition(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow

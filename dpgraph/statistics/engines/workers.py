@@ -1,4 +1,4 @@
-"""What workers on other machines are asked before they are given a row, and their tasks, which return errors as values.
+"""Questions to workers on other machines before they get a row, and their tasks, which return errors as values.
 
 The question, for their Python and their dpgraph, travels without rows, so what an engine says when it fails may be told
 in full. An engine logs what its workers raise, and an exception raised while reading rows may repeat one: so a task
@@ -67,7 +67,7 @@ def merge_answers(answers: list[Answer]) -> Answer:
 
 
 def question() -> Callable[[], dict[str, str]]:
-    """What a worker is asked; made without dpgraph, which a worker may lack."""
+    """The question to a worker; made without dpgraph, which a worker may lack."""
 
     def answer() -> dict[str, str]:
         import sys

@@ -109,7 +109,7 @@ def _flagged(array: pa.Array, flags: pa.Array, name: str) -> pa.Array:
 
 
 def _remedy(rows: Any) -> str:
-    """What to give instead of rows that are plain Python, or no result of a query yet."""
+    """Advice for rows that are plain Python, or a query that has not been run."""
     if isinstance(rows, dict | list):
         return ": of plain lists make a table first, pd.DataFrame(rows)"
     if callable(getattr(rows, "cursor", None)):
@@ -204,7 +204,7 @@ def _from_iterator(tables: Iterator[Any], domain: Declared) -> Iterator[tuple[Ba
 
 
 def is_cursor(rows: Any) -> bool:
-    """Whether rows are a cursor of PEP 249, by its methods."""
+    """True if rows are a cursor of PEP 249, by its methods."""
     return callable(getattr(rows, "fetchmany", None)) and hasattr(rows, "description") and not hasattr(rows, "columns")
 
 

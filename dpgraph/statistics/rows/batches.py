@@ -79,7 +79,7 @@ def library_of(rows: Any) -> str:
 
 
 def refuse_clusters(*parts: Any) -> None:
-    """Refuses tables and columns of Spark and Dask; what a step reads row by row must be in memory."""
+    """Refuses tables and columns of Spark and Dask where a step reads rows one by one, in memory."""
     for part in parts:
         if (library := library_of(part)) in COLLECTED:
             raise DomainError(
@@ -95,5 +95,5 @@ def value_type(array: pa.Array) -> pa.DataType:
 
 
 def is_string(kind: pa.DataType) -> bool:
-    """Whether a column's type is text, however it is held."""
+    """True if a column's type is text, in any of Arrow's layouts."""
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)

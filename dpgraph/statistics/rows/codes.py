@@ -186,7 +186,7 @@ def _problem(found: int, variable: Variable, name: str, kind: pa.DataType) -> st
 
 
 def _type_remedy(kind: pa.DataType, variable: Variable) -> str:
-    """What to do about a column whose type is not that of its declaration; both are public."""
+    """Advice for a column whose type differs from its declaration's; both are public."""
     wanted = variable.kind if isinstance(variable, Categories) else "number"
     numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind)
     if pa.types.is_duration(kind):

@@ -45,7 +45,7 @@ def array_batches(X: Any, y: Any, declared: Columns, rows: int) -> Iterator[Batc
 
 
 def _from_array(column: npt.NDArray[Any], name: str, declared: Columns) -> pa.Array:
-    """One column of an array; what stands for nothing becomes null."""
+    """One column of an array; marks of missing values become null."""
     with PublicWords(f"column {name!r} holds values of more than one kind; make it all text or all numbers"):
         if declared.strict and column.dtype == object:
             return typed_cells(column, declared.variables[name])
@@ -131,7 +131,7 @@ def _column_values(array: pa.Array, design: LinearDesign, name: str, is_text: bo
 def _strike(gone: Flags, name: str, drop: bool, kept: Flags) -> None:
     if gone.any() and not drop:
         raise DomainError(
-            f"column {name!r} holds nulls or NaN; declare what they count as, Bounded(low, high, missing=...), or "
+            f"column {name!r} holds nulls or NaN; declare a value for them, Bounded(low, high, missing=...), or "
             f'on_missing="drop" with an add-remove unit. {STRICT}'
         )
     kept &= ~gone

@@ -50,7 +50,7 @@ def read_features(X: Any, declared: Domain | LinearDesign) -> Mapping[str, npt.N
 
 
 def is_unread(X: Any) -> bool:
-    """Whether X has named columns and is not in memory: a path, a cursor, an Arrow stream, an iterator of tables."""
+    """True if X has named columns and is not in memory: a path, a cursor, an Arrow stream, an iterator of tables."""
     return isinstance(X, str | Iterator) or hasattr(X, "__fspath__") or is_cursor(X) or is_query(X)
 
 
@@ -81,7 +81,7 @@ def declared_columns(frame: pd.DataFrame, declared: Collection[str] | None, like
 
 
 def array_frame(array: npt.NDArray[Any], names: Sequence[str], *, strict: bool) -> pd.DataFrame:
-    """The columns of an array by name: objects by what they hold, as they are where that may not refuse a table."""
+    """The columns of an array by name: objects by their values' type, or as they are in a strict declaration."""
     import pandas as pd
 
     with PublicWords(PROBLEM):

@@ -41,7 +41,7 @@ class Place:
 
     Attributes:
         path: On this machine, or within the file system of ``address``.
-        address: Of what was asked for; empty for this machine.
+        address: The address as the user gave it; empty for this machine.
     """
 
     path: str
@@ -60,19 +60,19 @@ class Place:
         return shown if shown.rstrip("/").endswith(self.name) else f"{shown} ({self.name})"
 
     def exists(self) -> bool:
-        """Whether there is such a file or folder."""
+        """True if there is such a file or folder."""
         return self._asked("exists") if self.address else os.path.exists(self.path)
 
     def is_folder(self) -> bool:
-        """Whether it is a folder."""
+        """True for a folder."""
         return self._asked("isdir") if self.address else os.path.isdir(self.path)
 
     def named(self, endings: tuple[str, ...]) -> bool:
-        """Whether its name ends in one of these, in any case."""
+        """True if its name ends in one of these, in any case."""
         return self.name.lower().endswith(endings)
 
     def is_parquet(self) -> bool:
-        """Whether it is a folder, or named as a Parquet file."""
+        """True for a folder, or a file named as a Parquet file."""
         return self.is_folder() or self.named(SUFFIXES)
 
     def files(self) -> list[Place]:
@@ -91,7 +91,7 @@ class Place:
         return sorted(seen, key=lambda place: seen[place])
 
     def open(self) -> AbstractContextManager[Any]:
-        """What Arrow reads: a path, or an open file."""
+        """The source for Arrow: a path, or an open file."""
         return self._remote() if self.address else nullcontext(self.path)
 
     @contextmanager
@@ -128,7 +128,7 @@ def place_of(path: str | Path) -> Place:
 
 
 def is_there(path: str | Path) -> bool:
-    """Whether there is such a file or folder; for text that may be a row's, which nothing repeats."""
+    """True if there is such a file or folder; the text may be a row's, and nothing repeats it."""
     try:
         place_of(path)
     except (DomainError, ImportError):

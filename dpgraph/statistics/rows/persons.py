@@ -1,8 +1,8 @@
 """A cap on the rows of each person, who is identified by a column.
 
 Every row of a person has a pseudo-random number, from the key, the person's name, the contents of the row and how many
-rows of that person hold the same before it. The rows with the lowest numbers are kept; what was dropped is said
-nowhere. So no person affects which rows of another are counted, and the kept rows, as a multiset, depend neither on the
+rows of that person hold the same before it. The rows with the lowest numbers are kept; nothing tells how many were
+dropped. So no person affects which rows of another are counted. The kept rows, as a multiset, depend neither on the
 order of rows nor on how they were split among files and machines (proofs.md P86). The promise holds for every fixed
 key; a fresh one keeps rows from being made to be kept.
 
@@ -50,7 +50,7 @@ def fresh_key() -> bytes:
 class PersonCap:
     """One choice of at most so many rows of each person: whose column, how many, and the key.
 
-    It is what travels to the machines that hold the rows. The key is not shown, and nothing keeps it afterwards.
+    It travels to the machines that hold the rows. The key is not shown, and nothing keeps it afterwards.
     """
 
     person: str
@@ -70,7 +70,7 @@ class PersonCap:
         return Columns({**declared.variables, self.person: None}, declared.strict)
 
     def record(self, strict: bool, parts: frozenset[str] = frozenset()) -> RowCap:
-        """What is public of the rows that were kept."""
+        """The public description of the kept rows."""
         return RowCap(self.person, self.rows_per_person, parts, drops=strict, draw=self.draw)
 
     def names(self, batch: Batch, strict: bool) -> pa.Array:
@@ -154,7 +154,7 @@ def cap_rows(rows: Any, domain: Domain, person: str, rows_per_person: int, *, pa
 def rows_within(rows: Any, cap: PersonCap, strict: bool) -> Flags:
     """Flags of the rows that a cap keeps, by the column of persons alone: rows of a person differ by their order.
 
-    Which rows of a person are kept depends on the key and on how many rows that person has, and on nobody else.
+    The choice among a person's rows depends on the key and on that person's rows, and on nobody else's.
     """
     columns = Columns({cap.person: None}, strict)
     with PublicWords(UNREADABLE, passing=OURS, quiet=False):
@@ -239,7 +239,7 @@ def _lowest(whose: Integers, start: Words, held: Sequence[npt.NDArray[Any]], cap
 
 
 def _digest(start: Words, held: Sequence[npt.NDArray[Any]]) -> Words:
-    """A word for what each row holds and whose it is, from a word for the person."""
+    """A word for each row's contents and person, from a word for the person."""
     digest = start
     for array in held:
         digest = _mixed(digest ^ array.astype(np.uint64))
@@ -252,7 +252,7 @@ def _number(digest: Words, before: Words, key: bytes) -> Words:
 
 
 def _equal(ordered: npt.NDArray[Any]) -> Flags:
-    """Whether each entry is equal to the one before it."""
+    """Flags of entries that equal the entry before."""
     return np.concatenate([[False], ordered[1:] == ordered[:-1]])
 
 
