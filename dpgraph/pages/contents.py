@@ -79,20 +79,22 @@ def computed(value: Any) -> Section:
 
 def drawn(network: Network, label: str, hint: str, shares: Mapping[tuple[str, str], float] | None = None) -> Graph:
     """The DAG, with arcs as wide as their shares; ``hint`` tells the reader to choose a variable."""
-    layout, position, names = layered(network), network.position, network.domain.names
+    layout, names = layered(network), network.domain.names
     box = max(44.0, 18 + 8.0 * min(LONGEST_NAME, max(map(len, names))))
     pitch = box + 14
-    places = [
-        (MARGIN + (x + 0.5) * pitch, MARGIN + (y + 0.5) * ROW) for x, y in zip(layout.across, layout.down, strict=True)
-    ]
+    middles = [MARGIN + (y + 0.5) * ROW for y in range(layout.height)]
+    places = [(MARGIN + x * pitch, middles[y]) for x, y in zip(layout.across, layout.down, strict=True)]
     arcs = []
-    for child, parents in network.parents.items():
-        for parent in parents:
-            (x, y), (u, v) = places[position[parent]], places[position[child]]
-            y, v = y + BOX / 2, v - BOX / 2 - 3
-            bend = (v - y) / 2
-            path = f"M{x:.1f} {y:.1f}C{x:.1f} {y + bend:.1f} {u:.1f} {v - bend:.1f} {u:.1f} {v:.1f}"
-            arcs.append((position[parent], position[child], path, round(4 * (shares or {}).get((parent, child), 0.0))))
+    for (parent, child), route in layout.routes.items():
+        x, y = places[parent][0], places[parent][1] + BOX / 2
+        path = f"M{x:.1f} {y:.1f}"
+        stops = [(MARGIN + place * pitch, middles[layout.down[parent] + at]) for at, place in enumerate(route, 1)]
+        for u, middle in [*stops, places[child]]:  # bent between rows alone, straight along boxes
+            v, gap = middle - BOX / 2, (ROW - BOX) / 2
+            path += f"C{x:.1f} {v - gap:.1f} {u:.1f} {v - gap:.1f} {u:.1f} {v:.1f}V{v + BOX:.1f}"
+            x = u
+        share = (shares or {}).get((names[parent], names[child]), 0.0)
+        arcs.append((parent, child, path[: path.rindex("V")], round(4 * share)))
     short = [name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}\u2026" for name in names]
     size = layout.width * pitch + 2 * MARGIN, layout.height * ROW + 2 * MARGIN
     return Graph(names, short, places, arcs, box, *size, label, hint)

@@ -1,13 +1,15 @@
-"""Where the variables of a DAG are drawn: in layers, parents above their children, few arcs crossing.
+"""Where the variables of a DAG are drawn: in rows, parents above their children, few arcs crossing.
 
 Sugiyama, Tagawa and Toda 1981: layers by the longest path, orders by averages of neighbours, a few sweeps down and up.
-Arcs that span layers are not routed around what lies between. A layer wider than the drawing is broken into rows.
+A layer wider than the drawing is broken into rows. An arc to a row further down passes the rows between at waypoints,
+which take part in the orders and places as narrow variables would, so that no arc runs behind a box. All arcs
+that leave one parent share its waypoints.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,35 +21,73 @@ from dpgraph.structure.network import Network
 SWEEPS = 12
 #: Rows are at least this wide, in variables; wider for large graphs, so that these are drawn about as wide as high.
 LEAST_ROW, ROW_FACTOR = 9, 1.0
+#: The width of a waypoint, in columns.
+WAYPOINT = 0.1
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Places of variables in the domain's order, columns from the left and rows from the top, and the whole's size."""
+    """Middles of variables in the domain's order, in columns from the left and rows from the top, and the size.
+
+    ``routes`` are the places across of each arc, parent and child, in the rows between the two.
+    """
 
     across: tuple[float, ...]
     down: tuple[int, ...]
+    routes: Mapping[tuple[int, int], tuple[float, ...]]
     width: float
     height: int
 
 
 def layered(network: Network) -> Layout:
-    """The places of a network's variables."""
+    """The places of a network's variables, and of its arcs between them."""
     position = network.position
     above = [[position[parent] for parent in network.parents[name]] for name in network.domain.names]
+    count = len(above)
+    rows = _rows(_layers([position[name] for name in network.order], above, _below(above)), above)
+    down = [0] * count
+    for at, row in enumerate(rows):
+        for node in row:
+            down[node] = at
+    trunks, passed = _with_waypoints(rows, down, above)
+    _sort(rows, passed)
+    sizes = [1.0] * count + [WAYPOINT] * (len(passed) - count)
+    places = _places(rows, passed, sizes)
+    left = min(place - size / 2 for place, size in zip(places, sizes, strict=True))
+    right = max(place + size / 2 for place, size in zip(places, sizes, strict=True))
+    across = [place - left for place in places]
+    routes = {
+        (parent, child): tuple(across[point] for point in trunks[parent][: down[child] - down[parent] - 1])
+        for child, parents in enumerate(above)
+        for parent in parents
+    }
+    return Layout(tuple(across[:count]), tuple(down), routes, right - left, len(rows))
+
+
+def _with_waypoints(
+    rows: list[list[int]], down: Sequence[int], above: Sequence[list[int]]
+) -> tuple[list[list[int]], list[list[int]]]:
+    """The waypoints below each variable, which the rows get too, and the parents of variables and of waypoints."""
+    trunks: list[list[int]] = [[] for _ in above]
+    passed: list[list[int]] = [[] for _ in above]
+    for child, parents in enumerate(above):
+        for parent in parents:
+            trunk, between = trunks[parent], down[child] - down[parent] - 1
+            while len(trunk) < between:
+                rows[down[parent] + len(trunk) + 1].append(len(passed))
+                passed.append([trunk[-1] if trunk else parent])
+                trunk.append(len(passed) - 1)
+            passed[child].append(trunk[between - 1] if between else parent)
+    return trunks, passed
+
+
+def _below(above: Sequence[list[int]]) -> list[list[int]]:
+    """The children of each, from the parents of each."""
     below: list[list[int]] = [[] for _ in above]
     for child, parents in enumerate(above):
         for parent in parents:
             below[parent].append(child)
-    rows = _rows(_layers([position[name] for name in network.order], above, below), above, below)
-    across = _places(rows, above, below)
-    left = min(across)
-    down = [0] * len(above)
-    for at, row in enumerate(rows):
-        for node in row:
-            down[node] = at
-    across = [place - left for place in across]
-    return Layout(tuple(across), tuple(down), max(across) + 1, len(rows))
+    return below
 
 
 def _layers(order: Sequence[int], above: Sequence[list[int]], below: Sequence[list[int]]) -> list[list[int]]:
@@ -64,22 +104,9 @@ def _layers(order: Sequence[int], above: Sequence[list[int]], below: Sequence[li
     return [layer for layer in layers if layer]
 
 
-def _rows(layers: list[list[int]], above: Sequence[list[int]], below: Sequence[list[int]]) -> list[list[int]]:
+def _rows(layers: list[list[int]], above: Sequence[list[int]]) -> list[list[int]]:
     """Layers in an order of few crossings, those that are too wide broken into rows."""
-    place = [0.0] * len(above)
-
-    def settle(layer: list[int]) -> None:
-        for at, node in enumerate(layer):
-            place[node] = (at + 0.5) / len(layer)
-
-    for layer in layers:
-        settle(layer)
-    for sweep in range(SWEEPS):
-        near, order = (above, layers) if sweep % 2 == 0 else (below, layers[::-1])
-        for layer in order:
-            mean = {node: sum(place[other] for other in near[node]) / len(near[node]) for node in layer if near[node]}
-            layer.sort(key=lambda node, mean=mean: mean.get(node, place[node]))
-            settle(layer)
+    _sort(layers, above)
     widest = max(LEAST_ROW, round(ROW_FACTOR * math.sqrt(len(above))))
     rows: list[list[int]] = []
     for layer in layers:
@@ -88,27 +115,51 @@ def _rows(layers: list[list[int]], above: Sequence[list[int]], below: Sequence[l
     return rows
 
 
-def _places(rows: list[list[int]], above: Sequence[list[int]], below: Sequence[list[int]]) -> list[float]:
-    """Places across: each towards the average of its neighbours, at least one column from the next of its row."""
-    widest = max(map(len, rows))
+def _sort(rows: list[list[int]], above: Sequence[list[int]]) -> None:
+    """Puts each row into the order of the averages of its neighbours' places, sweep after sweep."""
+    below = _below(above)
     place = [0.0] * len(above)
-    for row in rows:
+
+    def settle(row: list[int]) -> None:
         for at, node in enumerate(row):
-            place[node] = at + (widest - len(row)) / 2
+            place[node] = (at + 0.5) / len(row)
+
+    for row in rows:
+        settle(row)
     for sweep in range(SWEEPS):
         near, order = (above, rows) if sweep % 2 == 0 else (below, rows[::-1])
         for row in order:
-            wanted = [
-                sum(place[other] for other in near[node]) / len(near[node]) if near[node] else place[node]
-                for node in row
-            ]
-            for node, at in zip(row, _apart(wanted, widest), strict=True):
+            mean = {node: sum(place[other] for other in near[node]) / len(near[node]) for node in row if near[node]}
+            row.sort(key=lambda node, mean=mean: mean.get(node, place[node]))
+            settle(row)
+
+
+def _places(rows: list[list[int]], above: Sequence[list[int]], sizes: Sequence[float]) -> list[float]:
+    """Middles across: each towards the average of its neighbours, and clear of the next of its row."""
+    below = _below(above)
+    widest = max(sum(sizes[node] for node in row) for row in rows)
+    place = [0.0] * len(above)
+    for row in rows:
+        taken = np.array([sizes[node] for node in row])
+        for node, at in zip(row, np.cumsum(taken) - taken / 2 + (widest - taken.sum()) / 2, strict=True):
+            place[node] = float(at)
+    for sweep in range(SWEEPS):
+        near, order = (above, rows) if sweep % 2 == 0 else (below, rows[::-1])
+        for row in order:
+            wanted = []
+            for node in row:
+                others = near[node] or [node]
+                if sizes[node] < 1:  # routes are straight where they can be
+                    others = [other for other in others if sizes[other] < 1] or others
+                wanted.append(sum(place[other] for other in others) / len(others))
+            for node, at in zip(row, _apart(wanted, [sizes[node] for node in row], widest), strict=True):
                 place[node] = at
     return place
 
 
-def _apart(wanted: list[float], widest: int) -> list[float]:
-    """The least-squares places at least 1 apart, in order, between 0 and the width."""
-    index = np.arange(len(wanted))
-    shifts = isotonic_regression(np.array(wanted) - index).x
-    return (np.clip(shifts, 0.0, widest - len(wanted)) + index).tolist()
+def _apart(wanted: list[float], sizes: list[float], widest: float) -> list[float]:
+    """The least-squares places that do not overlap, in order, between 0 and the width."""
+    taken = np.array(sizes)
+    first = np.cumsum(taken) - taken / 2
+    shifts = isotonic_regression(np.array(wanted) - first).x
+    return (np.clip(shifts, 0.0, widest - taken.sum()) + first).tolist()

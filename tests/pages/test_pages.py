@@ -3,6 +3,7 @@
 import html
 import json
 import re
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -10,6 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import dpgraph as dg
 from dpgraph.analysis import cost as grids
@@ -17,9 +20,9 @@ from dpgraph.analysis.cost import GRID_COLUMNS as COLUMNS
 from dpgraph.analysis.cost import cost_grid
 from dpgraph.cli import main
 from dpgraph.files.networks import read_probabilities
-from dpgraph.pages.contents import FALSE_ALARMS, number, promise
+from dpgraph.pages.contents import BOX, FALSE_ALARMS, drawn, number, promise
 from dpgraph.pages.writing import TEMPLATES, html_of
-from dpgraph.structure.layout import layered
+from dpgraph.structure.layout import WAYPOINT, layered
 
 SEEDED = dg.testing.SeededNoise
 DRAWN = ("Posterior sample", "MAP")
@@ -338,19 +341,87 @@ def test_arcs_are_as_wide_as_they_are_strong():
     assert re.findall(r'class="arc (w\d)" data-p="0" data-c="(\d)"', page) == [("w4", "1"), ("w1", "2")]
 
 
-@pytest.mark.parametrize("name", ["asia", "alarm", "insurance", "hepar2"])
-def test_parents_are_drawn_above_their_children_and_no_two_in_one_place(name):
-    network = dg.read_network(f"example:{name}")
-    places, at = layered(network), network.position
-    for child, parents in network.parents.items():
-        for parent in parents:
-            assert places.down[at[parent]] < places.down[at[child]]
-    for row in range(places.height):
-        across = sorted(x for x, y in zip(places.across, places.down, strict=True) if y == row)
-        assert across
-        assert all(np.diff(across) >= 1 - 1e-9)
-    assert min(places.across) == 0
-    assert max(places.across) + 1 == places.width
+SMALL = "alarm asia barley cancer child earthquake hailfinder hepar2 insurance mildew sachs survey water win95pts"
+LARGE = "andes diabetes link munin munin1 munin2 munin3 munin4 pathfinder pigs"
+
+
+def points_of(path):
+    """Points along a drawn path of curves and vertical lines."""
+    t = np.linspace(0, 1, 25)[:, None]
+    weights = np.hstack([(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3])
+    here, found = None, []
+    for kind, text in re.findall(r"([MCV])([^MCV]*)", path):
+        numbers = [float(one) for one in text.split()]
+        if kind == "M":
+            found.append([numbers])
+        elif kind == "C":
+            found.append(weights @ np.array([*here, *numbers]).reshape(4, 2))
+        else:
+            found.append(np.hstack([0 * t + here[0], here[1] + t * (numbers[0] - here[1])]))
+        here = found[-1][-1]
+    return np.vstack(found)
+
+
+def is_clear(network):
+    """Each arc leads from its parent's box down to its child's box, clear of other boxes and other parents' routes."""
+    graph, layout = drawn(network, "", ""), layered(network)
+    middles, half = np.array(graph.places), np.array([graph.box / 2, BOX / 2])
+    assert {(parent, child) for parent, child, *_ in graph.arcs} == {
+        (network.position[parent], network.position[child])
+        for child, parents in network.parents.items()
+        for parent in parents
+    }
+    for parent, child, path, _ in graph.arcs:
+        points = points_of(path)
+        np.testing.assert_allclose(points[0], middles[parent] + [0, half[1]], atol=0.11)
+        np.testing.assert_allclose(points[-1], middles[child] - [0, half[1]], atol=0.11)
+        assert (np.diff(points[:, 1]) >= 0).all()
+        assert np.abs(np.diff(points, axis=0)).max() < graph.width / 8
+        near = middles[((middles > points.min(axis=0) - half) & (middles < points.max(axis=0) + half)).all(axis=1)]
+        inside = (np.abs(points[:, None] - near) < half - 0.1).all(axis=2)
+        assert not inside.any(), (network.domain.names[parent], network.domain.names[child])
+    taken = [
+        {(x, 1.0) for x, y in zip(layout.across, layout.down, strict=True) if y == row} for row in range(layout.height)
+    ]
+    assert all(taken)
+    for (parent, _), route in layout.routes.items():
+        for at, x in enumerate(route, layout.down[parent] + 1):
+            taken[at].add((x, WAYPOINT))
+    for row in taken:
+        places, sizes = np.array(sorted(row)).T
+        assert (np.diff(places) >= (sizes[1:] + sizes[:-1]) / 2 - 1e-9).all()
+        assert places[0] - sizes[0] / 2 >= -1e-9
+        assert places[-1] + sizes[-1] / 2 <= layout.width + 1e-9
+    return True
+
+
+@pytest.mark.parametrize(
+    "name", [*SMALL.split(), *(pytest.param(name, marks=pytest.mark.proof) for name in LARGE.split())]
+)
+def test_no_arc_of_an_example_crosses_a_box(name):
+    assert is_clear(dg.read_network(f"example:{name}"))
+
+
+@given(st.data(), st.integers(1, 40), st.integers(0, 5))
+@settings(max_examples=25)
+def test_no_arc_of_any_network_crosses_a_box(data, count, most):
+    names = [f"v{i}" for i in range(count)]
+    parents = {
+        name: data.draw(st.lists(st.sampled_from(names[:i]), max_size=most, unique=True))
+        for i, name in enumerate(names[1:], 1)
+    }
+    assert is_clear(dg.Network.of({name: [0, 1] for name in names}, parents))
+
+
+def test_a_hundred_variables_are_placed_within_a_second():
+    rng = np.random.default_rng(1)
+    names = [f"v{i}" for i in range(100)]
+    parents = {name: [names[j] for j in rng.choice(i, min(i, 4), replace=False)] for i, name in enumerate(names)}
+    network = dg.Network.of({name: [0, 1] for name in names}, parents)
+    begin = time.process_time()
+    drawn(network, "", "")
+    assert time.process_time() - begin < 1
+    assert is_clear(network)
 
 
 def test_the_words_of_a_promise_are_its_bounds():
