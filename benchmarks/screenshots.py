@@ -22,7 +22,6 @@ import numpy as np
 import pandas as pd
 
 import dpgraph as dg
-from dpgraph import plot
 
 ROOT = Path(__file__).parents[1]
 sys.path += [str(ROOT), str(ROOT / "datasets")]
@@ -98,11 +97,11 @@ def pictures(out: Path) -> None:
     model = hidden()
     figure = Figure(figsize=(15, 9), layout="constrained")
     axes = figure.subplots(2, 2)
-    plot.cost_curves(dg.privacy_cost(dg.read_network("example:asia"), epsilon=1, n=10_000), axes=axes[0, 0])
-    plot.posterior(draws, "dysp", axes=axes[0, 1], plug_in=plug_in)
+    dg.plot.cost_curves(dg.privacy_cost(dg.read_network("example:asia"), epsilon=1, n=10_000), ax=axes[0, 0])
+    dg.plot.posterior(draws, "dysp", ax=axes[0, 1], plug_in=plug_in)
     asked = "lung", {"xray": "yes", "smoke": "yes"}
-    plot.answer(dg.query(draws, *asked), axes[1, 0], plug_in=dg.query(plug_in.sample(1, 400), *asked))
-    plot.hmm_forecast(model, model.model_.fields[0], 12, axes=axes[1, 1])
+    dg.plot.answer(dg.query(draws, *asked), axes[1, 0], plug_in=dg.query(plug_in.sample(1, 400), *asked))
+    dg.plot.hmm_forecast(model, model.model_.fields[0], 12, ax=axes[1, 1])
     figure.savefig(out / "pictures.png", dpi=70)
 
 

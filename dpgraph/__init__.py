@@ -1,14 +1,21 @@
 """Differentially private Bayesian inference on graphical models.
 
-The public names, in the order data flows; each is imported when it is first used. The names of the tutorials are here,
-the rest is in namespaces: ``methods`` (how a posterior is drawn),
-``questions`` (further questions to one), ``results`` (the classes of returned values), ``errors``,
-``statistics`` (rows as codes), ``papers`` (mechanisms and formulas of the papers), ``testing`` (noise for tests) and
-``extension`` (what families and mechanisms from outside are written with).
-
 >>> import dpgraph as dg
 >>> dg.read_network("example:asia").cell_count
 36
+
+Each name has its own help, such as ``help(dg.release)``:
+
+    declare  Domain, Categories, Bins, Network, naive_bayes_network, hmm_network, read_network, read_domain,
+             read_design, all_pairs, LinearDesign, Bounded, expfam
+    release  count, release, Release, Budget, PrivacyUnit, cost, privacy_cost, audit, LaplaceMechanism,
+             GaussianMechanism, FourierMechanism, PosteriorSample, MapEstimate, PrivateQuantile
+    learn    posterior, HierarchicalPrior, RegressionPrior, pooled, choose_network, Constraints, reconcile, fit_hmm
+    ask      query, query_rows, expectation, sample_rows, Probabilities
+    fit      learn_network, PrivateNaiveBayes, PrivateHMM, PrivateLinearRegression, evaluate, cross_validate
+    keep     save, load, write_html, plot, to_pgmpy, from_pgmpy, to_datatree
+    more     methods (of a posterior), questions (contrasts, interventions), results (classes of what functions
+             return), statistics (rows as codes), errors, papers, extension, testing (noise for tests)
 """
 
 from __future__ import annotations
@@ -90,6 +97,7 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     from dpgraph import extension as extension
     from dpgraph.inference import methods as methods
     from dpgraph import papers as papers
+    from dpgraph import plot as plot
     from dpgraph.inference import questions as questions
     from dpgraph import results as results
     from dpgraph import statistics as statistics

@@ -12,7 +12,7 @@ def lazy_names(module: str) -> tuple[Callable[..., Any], Callable[[], list[str]]
     """The ``__getattr__`` and ``__dir__`` of a module that exports names of others and imports each at its first use.
 
     The module's own lines ``from HOME import NAME as NAME``, which type checkers read and nothing runs, are the one
-    list of names, and its ``__all__``.
+    list of names. It has no ``__all__``: by that list ``help`` would print every class in full.
 
     >>> get, _ = lazy_names("dpgraph.extension")
     >>> get("exact")("0.5")
@@ -22,7 +22,6 @@ def lazy_names(module: str) -> tuple[Callable[..., Any], Callable[[], list[str]]
     with open(own["__file__"], encoding="utf-8") as source:
         words = [line.split() for line in source]
     homes = {one[5]: (one[1], one[3]) for one in words if one[:1] == ["from"] and one[4:5] == ["as"]}
-    own["__all__"] = sorted(homes)
 
     def get(name: str) -> Any:
         if name not in homes:
@@ -33,7 +32,7 @@ def lazy_names(module: str) -> tuple[Callable[..., Any], Callable[[], list[str]]
         return own[name]
 
     def names() -> list[str]:
-        return sorted({*own, *homes})
+        return [*homes, *(name for name in own if name.startswith("__"))]
 
     return get, names
 

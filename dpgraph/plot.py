@@ -1,4 +1,4 @@
-"""Plots: each function takes a value and optionally matplotlib axes, and returns the axes.
+"""Plots: each function draws a value on the current matplotlib axes, or on those it is given, and returns them.
 
 Needs the extra ``dpgraph[plot]``. Every value plotted here is public: released or simulated. Networks, states over
 time, emissions, transitions, scores and coefficients are drawn on pages: ``dg.write_html``.
@@ -38,7 +38,7 @@ MARKS = "os^Dv<>P*X"
 CURVE = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
-def calibration(found: Calibration | Mapping[str, Calibration], axes: Any = None) -> Axes:
+def calibration(found: Calibration | Mapping[str, Calibration], ax: Any = None) -> Axes:
     """The sorted ranks of the truth among posterior draws against uniform quantiles; the diagonal is calibrated.
 
     A curve that is steep at both ends shows overconfidence. The band contains 95 % of calibrated posteriors of one
@@ -46,9 +46,9 @@ def calibration(found: Calibration | Mapping[str, Calibration], axes: Any = None
 
     Args:
         found: A calibration, or several under their names.
-        axes: Where to draw; new ones by default.
+        ax: Where to draw; the current axes (``plt.gca()``) by default.
     """
-    axes = _axes(axes, (5, 5))
+    axes = _axes(ax, (5, 5))
     studies = found if isinstance(found, Mapping) else {found.method: found}
     band = next(iter(studies.values())).critical(0.05)
     line = np.array([0.0, 1.0])
@@ -66,7 +66,7 @@ def posterior(
     draws: PosteriorDraws,
     variable: str,
     probability: float = 0.9,
-    axes: Any = None,
+    ax: Any = None,
     *,
     plug_in: DirichletPosterior | None = None,
 ) -> Axes:
@@ -76,7 +76,7 @@ def posterior(
         draws: A noise-aware posterior.
         variable: Whose conditional probability table.
         probability: Of the intervals.
-        axes: Where to draw; new ones by default.
+        ax: Where to draw; the current axes (``plt.gca()``) by default.
         plug_in: The plug-in posterior of the same release, to be drawn beside it; it leaves the noise out.
 
     Raises:
@@ -94,17 +94,17 @@ def posterior(
     if plug_in is not None:  # in the order of the frame's rows
         ends = plug_in.interval(probability)[variable]
         beside = [part.ravel() for part in (plug_in.mean().table(variable), *ends)]
-    axes = _intervals(axes, names, [np.array(rows[name]) for name in ("mean", "low", "high")], beside)
+    axes = _intervals(ax, names, [np.array(rows[name]) for name in ("mean", "low", "high")], beside)
     axes.set(xlim=(0, 1), xlabel=f"probability of {variable}, with {probability:.0%} intervals")
     return axes
 
 
-def answer(found: Answer, axes: Any = None, *, plug_in: Answer | None = None) -> Axes:
+def answer(found: Answer, ax: Any = None, *, plug_in: Answer | None = None) -> Axes:
     """The mean and the interval of each entry of an answer; of one set of probabilities points alone.
 
     Args:
         found: The answer of ``dg.query``, ``dg.questions.contrast`` or another question.
-        axes: Where to draw; new ones by default.
+        ax: Where to draw; the current axes (``plt.gca()``) by default.
         plug_in: The answer to the same question of ``dg.posterior``'s draws or its mean, to be drawn beside it.
 
     Raises:
@@ -114,17 +114,17 @@ def answer(found: Answer, axes: Any = None, *, plug_in: Answer | None = None) ->
         raise DomainError("plug_in must be the plug-in posterior's answer to the same question")
     names = [", ".join(map(str, label)) for label in found.labels]
     parts, beside = ([one.mean, one.low, one.high] if one is not None else None for one in (found, plug_in))
-    axes = _intervals(axes, names, parts or [], beside)
+    axes = _intervals(ax, names, parts or [], beside)
     many = len(found.draws) > 1
     axes.set_xlabel(found.question + (f", with {found.interval:.0%} intervals" if many else ""), fontsize=8)
     return axes
 
 
-def _intervals(axes: Any, names: list[str], parts: list[Reals], beside: list[Reals] | None) -> Any:
+def _intervals(ax: Any, names: list[str], parts: list[Reals], beside: list[Reals] | None) -> Any:
     """Means, lows and highs one below the other, the first ``MOST_ROWS`` of them; the plug-in's beside each."""
     names = names[:MOST_ROWS]
     place = np.arange(len(names))[::-1]
-    axes = _axes(axes, (6, 1 + (0.25 if beside is None else 0.4) * len(names)))
+    axes = _axes(ax, (6, 1 + (0.25 if beside is None else 0.4) * len(names)))
     mean, low, high = (part[: len(names)] for part in parts)
     above = 0.0 if beside is None else 0.16
     axes.hlines(place + above, low, high, color="0.5", linewidth=2)
@@ -139,13 +139,13 @@ def _intervals(axes: Any, names: list[str], parts: list[Reals], beside: list[Rea
     return axes
 
 
-def cost_curves(report: PrivacyReport, epsilons: Any = None, axes: Any = None) -> Axes:
+def cost_curves(report: PrivacyReport, epsilons: Any = None, ax: Any = None) -> Axes:
     """The expected error of each mechanism over epsilon, both on log scales.
 
     Args:
         report: The report of ``privacy_cost``: its network, delta, unit and n.
         epsilons: The budgets; from a tenth to ten times the report's own by default.
-        axes: Where to draw; new ones by default.
+        ax: Where to draw; the current axes (``plt.gca()``) by default.
 
     Raises:
         ReleaseError: If an epsilon is out of range.
@@ -157,7 +157,7 @@ def cost_curves(report: PrivacyReport, epsilons: Any = None, axes: Any = None) -
         for one in ranked(report.network, budget, report.delta, report.unit, counts):
             if np.isfinite(one.rmse):
                 curves.setdefault(one.label, []).append((float(budget), one.rmse))
-    axes = _axes(axes, (7.5, 4.5))
+    axes = _axes(ax, (7.5, 4.5))
     for i, (label, points) in enumerate(curves.items()):
         x, y = np.array(points).T
         style = {"color": (*COLOURS, "black")[i % 9], "marker": MARKS[i % 10]}
@@ -174,7 +174,7 @@ def hmm_forecast(
     field: str,
     steps: int = 12,
     probability: float = 0.9,
-    axes: Any = None,
+    ax: Any = None,
     *,
     sequence: Any = None,
 ) -> Axes:
@@ -185,7 +185,7 @@ def hmm_forecast(
         field: One of the model's fields; of many levels the most probable ones are drawn.
         steps: How many steps after the last.
         probability: Of the intervals.
-        axes: Where to draw; new ones by default.
+        ax: Where to draw; the current axes (``plt.gca()``) by default.
         sequence: The sequence to forecast from its last state; the first by default.
 
     Raises:
@@ -210,7 +210,7 @@ def hmm_forecast(
     levels = fitted.network.domain.levels(field)
     mean, low, high = (np.array([frame[name] for frame in frames]) for name in ("mean", "low", "high"))
     most = sorted(np.argsort(-mean.mean(axis=0), kind="stable")[: len(COLOURS)])
-    axes = _axes(axes, (7, 4))
+    axes = _axes(ax, (7, 4))
     ahead = np.arange(1, steps + 1)
     for at, (level, colour) in enumerate(zip(most, COLOURS, strict=False)):
         axes.fill_between(ahead, low[:, level], high[:, level], color=colour, alpha=0.2, linewidth=0)
@@ -224,11 +224,15 @@ def hmm_forecast(
     return axes
 
 
-def _axes(axes: Any, size: tuple[float, float]) -> Any:
-    if axes is not None:
-        return axes
+def _axes(ax: Any, size: tuple[float, float]) -> Any:
+    """The given axes or the current ones; a figure made for them has this size, an empty one room for all labels."""
+    if ax is not None:
+        return ax
     if find_spec("matplotlib") is None:
         raise ImportError("pictures need matplotlib: pip install 'dpgraph[plot]'")
-    from matplotlib.figure import Figure
+    from matplotlib import pyplot as plt
 
-    return Figure(figsize=size, layout="constrained").subplots()
+    figure = plt.gcf() if plt.get_fignums() else plt.figure(figsize=size)
+    if not figure.axes:
+        figure.set_layout_engine("constrained")
+    return plt.gca()

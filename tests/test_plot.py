@@ -6,15 +6,29 @@ import pytest
 from scipy.stats import beta
 
 import dpgraph as dg
-from dpgraph import plot
 
 pytestmark = pytest.mark.proof  # needs matplotlib
 
 NETWORK = dg.Network.of({"a": ["x", "y"], "b": [0, 1, 2]}, {"b": ["a"]})
 
 
+@pytest.fixture(autouse=True)
+def plt():
+    """pyplot, without a current figure before and after."""
+    from matplotlib import pyplot
+
+    pyplot.close("all")
+    yield pyplot
+    pyplot.close("all")
+
+
 def saved(axes, tmp_path):
-    axes.figure.savefig(tmp_path / "p.png")
+    """Whether a picture is on the current axes, and in the file that ``plt.savefig`` writes; the next is another."""
+    from matplotlib import pyplot
+
+    assert axes is pyplot.gca()
+    pyplot.savefig(tmp_path / "p.png")
+    pyplot.close()
     return (tmp_path / "p.png").stat().st_size > 5000
 
 
@@ -23,12 +37,12 @@ def test_ranks_lie_on_the_axes_sorted(tmp_path):
         method: dg.audit.calibration(NETWORK, dg.LaplaceMechanism(1), n=100, trials=20, method=method, draws=20)
         for method in ("tables", "plug-in")
     }
-    axes = plot.calibration(found)
+    axes = dg.plot.calibration(found)
     lines = [line.get_ydata() for line in axes.get_lines()[1:]]
     for line, study in zip(lines, found.values(), strict=True):
         np.testing.assert_array_equal(line, np.sort(study.ranks.ravel()))
     assert saved(axes, tmp_path)
-    assert plot.calibration(found["tables"], axes=axes) is axes
+    assert dg.plot.calibration(found["tables"], ax=axes) is axes
 
 
 def test_intervals_are_those_of_the_frame(tmp_path):
@@ -38,15 +52,15 @@ def test_intervals_are_those_of_the_frame(tmp_path):
         dg.count(rows, NETWORK), dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=dg.testing.SeededNoise(1)
     )
     draws = dg.posterior(release, method="tables", draws=100, seed=1)
-    axes = plot.posterior(draws, "b")
+    axes = dg.plot.posterior(draws, "b")
     frame = draws.to_frame().query("variable == 'b'")
     np.testing.assert_allclose(axes.get_lines()[0].get_xdata(), frame["mean"])
     assert axes.get_yticklabels()[0].get_text() == "0 | a=x"
     assert saved(axes, tmp_path)
     with pytest.raises(dg.errors.DomainError, match="'c'"):
-        plot.posterior(draws, "c")
+        dg.plot.posterior(draws, "c")
     plug_in = dg.posterior(release, method="plug-in")
-    axes = plot.posterior(draws, "b", plug_in=plug_in)
+    axes = dg.plot.posterior(draws, "b", plug_in=plug_in)
     both = [line.get_xdata() for line in axes.get_lines()]
     np.testing.assert_allclose(both[0], frame["mean"])
     np.testing.assert_allclose(both[1], plug_in.mean().table("b").ravel())
@@ -62,7 +76,7 @@ def test_intervals_are_those_of_the_frame(tmp_path):
     )
     for wrong in (other, draws, plug_in.mean()):
         with pytest.raises(dg.errors.DomainError, match="plug_in"):
-            plot.posterior(draws, "b", plug_in=wrong)
+            dg.plot.posterior(draws, "b", plug_in=wrong)
 
 
 def sides_of(concentration):
@@ -100,7 +114,7 @@ def hidden():
 
 @pytest.mark.parametrize("sequence", [None, "W"])
 def test_forecasts_are_those_of_the_model_step_by_step(hidden, sequence, tmp_path):
-    axes = plot.hmm_forecast(hidden, "size", 4, 0.8, sequence=sequence)
+    axes = dg.plot.hmm_forecast(hidden, "size", 4, 0.8, sequence=sequence)
     frames = [hidden.forecast(step, interval=0.8) for step in range(1, 5)]
     for place, level in enumerate([1, 2, 3]):
         rows = [f[(f["field"] == "size") & (f["region"] == (sequence or "N")) & (f["level"] == level)] for f in frames]
@@ -117,17 +131,17 @@ def test_forecasts_are_those_of_the_model_step_by_step(hidden, sequence, tmp_pat
 
 def test_forecasts_of_what_is_not_there_are_refused(hidden):
     with pytest.raises(dg.errors.DomainError, match="'colour' is not a field"):
-        plot.hmm_forecast(hidden, "colour")
+        dg.plot.hmm_forecast(hidden, "colour")
     with pytest.raises(dg.errors.DomainError, match="'E' is no declared level of region"):
-        plot.hmm_forecast(hidden, "size", sequence="E")
+        dg.plot.hmm_forecast(hidden, "size", sequence="E")
     with pytest.raises(dg.errors.InferenceError, match="steps"):
-        plot.hmm_forecast(hidden, "size", 0)
+        dg.plot.hmm_forecast(hidden, "size", 0)
     for wrong, kind in ((3, "int"), (dg.PrivateHMM(2, HMM.domain), "PrivateHMM")):
         with pytest.raises(dg.errors.NetworkError, match=f"got {kind}"):
-            plot.hmm_forecast(wrong, "size")
+            dg.plot.hmm_forecast(wrong, "size")
 
 
-def test_an_answer_is_drawn_with_its_intervals(tmp_path):
+def test_an_answer_is_drawn_with_its_intervals(plt, tmp_path):
     network = dg.Network.of({"a": ["x", "y"], "b": [0, 1]}, {"b": ["a"]})
     rng = np.random.default_rng(0)
     draws = [
@@ -140,8 +154,9 @@ def test_an_answer_is_drawn_with_its_intervals(tmp_path):
     np.testing.assert_allclose(ends, np.stack([answer.low, answer.high], axis=1))
     assert [label.get_text() for label in axes.get_yticklabels()] == ["x", "y"]
     assert "P(a | b=1), with 90% intervals" in axes.get_xlabel()
-    axes.figure.savefig(tmp_path / "answer.png")
+    assert saved(axes, tmp_path)
     alone = dg.query(draws[0], "a").plot()
+    plt.figure()
     assert alone.get_xlabel() == "P(a)"
     beside = dg.query(draws[:9], "a", {"b": 1})
     both = answer.plot(plug_in=beside)
@@ -157,8 +172,24 @@ def test_an_answer_is_drawn_with_its_intervals(tmp_path):
 REPORT = dg.privacy_cost(dg.read_network("example:asia"), epsilon=1, delta="1e-6", n=500)
 
 
+def test_a_picture_is_on_the_axes_that_are_current_or_given(plt, tmp_path):
+    """An empty figure gets room for a legend beside the axes."""
+    dg.plot.cost_curves(REPORT)
+    plt.savefig(tmp_path / "curves.png")
+    ink = (plt.imread(tmp_path / "curves.png")[:, :, :3] < 0.9).any(axis=2)
+    assert ink.mean() > 0.02
+    assert not ink[:, [0, -1]].any()
+    _, (left, right) = plt.subplots(1, 2)
+    assert dg.plot.cost_curves(REPORT) is right
+    assert dg.plot.cost_curves(REPORT, ax=left) is left
+    own = plt.figure(figsize=(3, 2))
+    assert dg.plot.cost_curves(REPORT).figure is own
+    assert (*own.get_size_inches(), type(own.get_layout_engine()).__name__) == (3, 2, "ConstrainedLayoutEngine")
+    assert len(plt.get_fignums()) == 3
+
+
 def test_curves_are_the_reports_at_their_epsilons(tmp_path):
-    axes = plot.cost_curves(REPORT, ["0.5", 1, 2])
+    axes = dg.plot.cost_curves(REPORT, ["0.5", 1, 2])
     lines = {line.get_label(): line.get_xydata() for line in axes.get_lines()[:-1]}
     assert set(lines) == set(REPORT.mechanisms["mechanism"])
     for epsilon in (0.5, 1, 2):
@@ -176,7 +207,7 @@ def test_colours_are_told_apart_without_red_or_green():
     from matplotlib.colors import to_rgb
 
     light = np.array(
-        [[c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(x)] for x in plot.COLOURS]
+        [[c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(x)] for x in dg.plot.COLOURS]
     )
     seen = {
         "normal": np.eye(3),
@@ -194,5 +225,5 @@ def test_every_colour_is_seen_on_white():
     """WCAG's contrast ratio: yellow has 1.3, the palest that is kept 2.2."""
     from matplotlib.colors import to_rgb
 
-    light = [[c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(x)] for x in plot.COLOURS]
+    light = [[c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(x)] for x in dg.plot.COLOURS]
     assert (1.05 / (np.array(light) @ [0.2126, 0.7152, 0.0722] + 0.05)).min() > 2

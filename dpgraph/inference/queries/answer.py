@@ -112,9 +112,9 @@ class Answer:
         found: Any = self.to_frame().set_index(list(self.columns))
         return found[column]
 
-    def plot(self, axes: Any = None, *, plug_in: Answer | None = None) -> Any:
+    def plot(self, ax: Any = None, *, plug_in: Answer | None = None) -> Any:
         """Means and intervals as a picture: ``dpgraph.plot.answer``, with the extra ``dpgraph[plot]``."""
-        return importlib.import_module("dpgraph.plot").answer(self, axes, plug_in=plug_in)
+        return importlib.import_module("dpgraph.plot").answer(self, ax, plug_in=plug_in)
 
     def __repr__(self) -> str:
         known = len(self.draws) > 1 or self.error is not None
