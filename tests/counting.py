@@ -55,9 +55,9 @@ def rules(promise: str) -> dict[str, tuple[set[str], set[str]]]:
     """By the number of each rule the test files that guard it and its planted faults."""
     found = {}
     for section in promise.split("\n### ")[1:]:
-        guarded, _, planted = section.partition("* Planted faults:")
+        guarded, _, planted = section.partition("**Faults.**")
         files = set(re.findall(r"`(tests/[\w/]+\.py)", guarded))
-        found[section.split()[0]] = files, set(re.findall(r"`([^`]+)`", planted.split("\n\n")[0].replace("\n  ", " ")))
+        found[section.split()[0]] = files, set(re.findall(r"`([^`]+)`", planted.split("\n\n")[0].replace("\n", " ")))
     return found
 
 

@@ -45,7 +45,7 @@ MUTANTS = (
         (f"{SINGLE}[scale]",),
     ),
     Mutant(
-        "R-hat of effects with what no entry says anything of",
+        "R-hat of effects that no entry bears on",
         "inference/markov/labels.py",
         "centred = effects - effects.mean(axis=3, keepdims=True)",
         "centred = effects",

@@ -56,7 +56,7 @@ MUTANTS = (
         (f"{EXTENSION}::test_what_cannot_measure_it_refuses_it_uncharged",),
     ),
     Mutant(
-        "a law from outside that is recorded by what it says of itself",
+        "a law from outside recorded by its own word",
         "privacy/exact_loss.py",
         "            return law.add_to(values, self)\n",
         "            law = DiscreteLaplace(2 * law.scale)\n",

@@ -1082,7 +1082,7 @@ MUTANTS = (
         ("tests/inference/regression/test_chain.py::test_every_chain_moves_however_unlike_the_others",),
     ),
     Mutant(
-        "chance in a regression's means counted as that of one chain",
+        "a regression's chance counted as one chain's",
         "inference/regression/posterior.py",
         "/ (len(means) * (len(means) - 1))",
         "/ (len(means) - 1)",
