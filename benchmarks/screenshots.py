@@ -3,7 +3,8 @@
     python benchmarks/screenshots.py --out docs/figures           all of them, some minutes
     python benchmarks/screenshots.py --only page-asia pictures    by name
 
-Pages are photographed in the headless Chromium that the tests use, and sharpened to 868 pixels across in 256 colours.
+Pages are photographed in the headless Chromium that the tests use, and sharpened to 868 pixels across in 256 colours;
+of the page on a phone three screens are shown, of another its network.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from PIL import Image
 
 import dpgraph as dg
 
@@ -27,21 +29,42 @@ ROOT = Path(__file__).parents[1]
 sys.path += [str(ROOT), str(ROOT / "datasets")]
 
 #: The window, in pixels, and the width of what is kept.
-WIDTH, KEPT = 1180, 868
+WIDTH, KEPT, PHONE = 1180, 868, 375
 
 
 def asia() -> Any:
-    """What asia costs."""
+    """The cost of asia."""
     return dg.privacy_cost(dg.load("example:asia"), epsilon=1, n=10_000)
 
 
+#: Twelve variables of a stay in hospital.
+STAY = {
+    **dict.fromkeys(["age", "sex", "region"], ""),
+    "education": "age sex",
+    "work": "education sex region",
+    "smoker": "age sex work",
+    "alcohol": "sex work",
+    "bmi": "age alcohol",
+    "diabetes": "age bmi",
+    "pressure": "age smoker bmi",
+    "ward": "diabetes pressure",
+    "outcome": "age ward smoker",
+}
+
+
+def stay() -> Any:
+    """The cost of twelve variables."""
+    network = dg.Network.of({name: ["a", "b", "c"] for name in STAY}, {name: STAY[name].split() for name in STAY})
+    return dg.privacy_cost(network, epsilon=1, n=10_000)
+
+
 def alarm() -> Any:
-    """What alarm costs."""
+    """The cost of alarm."""
     return dg.privacy_cost(dg.read_network("example:alarm"), epsilon=1, n=10_000)
 
 
 def munin() -> Any:
-    """What 1041 variables cost."""
+    """The cost of 1041 variables."""
     return dg.privacy_cost(dg.read_network("example:munin"), epsilon=1, n=10_000)
 
 
@@ -80,6 +103,8 @@ def regression() -> Any:
 #: Each page: what makes its value, the scheme, and the height that is kept.
 PAGES: dict[str, tuple[Callable[[], Any], str, int]] = {
     "page-asia": (asia, "light", 1520),
+    "page-network": (stay, "light", 720),
+    "page-phone": (stay, "light", 812),
     "page-alarm": (alarm, "dark", 1520),
     "page-munin": (munin, "light", 1520),
     "page-release": (release, "light", 1200),
@@ -105,8 +130,8 @@ def pictures(out: Path) -> None:
     figure.savefig(out / "pictures.png", dpi=70)
 
 
-def photographed(browser: Any, value: Any, scheme: str, most: int) -> bytes:
-    """The top of a value's page."""
+def photographed(browser: Any, name: str, value: Any, scheme: str, most: int) -> Image.Image:
+    """The top of a value's page, or the part that its name says."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "page.html"
         dg.write_html(value, path)
@@ -115,21 +140,26 @@ def photographed(browser: Any, value: Any, scheme: str, most: int) -> bytes:
         browser.get(path.as_uri())
         while browser.execute_script("return document.body.dataset.ready") != "yes":
             time.sleep(0.1)
-        browser.set_window_size(WIDTH, round(most * WIDTH / KEPT) + 130)
-        return browser.get_screenshot_as_png()
+        phone = name == "page-phone"
+        width, height = (PHONE, most) if phone else (WIDTH, round(most * WIDTH / KEPT))
+        screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+        shown = ["html", "#s3", "#s4"] if phone else ["#s3" if name == "page-network" else "html"]
+        whole = Image.new("RGB", (len(shown) * (width + 20) - 20, height), "gray")
+        for at, part in enumerate(shown):
+            browser.execute_script("document.querySelector(arguments[0]).scrollIntoView()", part)
+            whole.paste(Image.open(io.BytesIO(browser.get_screenshot_as_png())), (at * (width + 20), 0))
+        return whole
 
 
-def kept(png: bytes, most: int, path: Path) -> None:
+def kept(image: Image.Image, most: int, path: Path) -> None:
     """Writes a picture at the width that is kept."""
-    from PIL import Image
-
-    image = Image.open(io.BytesIO(png)).convert("RGB")
     image = image.resize((KEPT, round(image.height * KEPT / image.width)), Image.Resampling.LANCZOS)
     image.crop((0, 0, KEPT, min(most, image.height))).quantize(256).save(path, optimize=True)
 
 
 def main() -> None:
-    """Writes what is asked for."""
+    """Writes the pictures asked for."""
     from tests.pages.browser import started
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -145,7 +175,7 @@ def main() -> None:
         try:
             for name in chosen:
                 make, scheme, most = PAGES[name]
-                kept(photographed(browser, make(), scheme, most), most, asked.out / f"{name}.png")
+                kept(photographed(browser, name, make(), scheme, most), most, asked.out / f"{name}.png")
                 print(name)
         finally:
             browser.quit()

@@ -3,7 +3,7 @@
 Sugiyama, Tagawa and Toda 1981: layers by the longest path, orders by averages of neighbours, a few sweeps down and up.
 A layer wider than the drawing is broken into rows. An arc to a row further down passes the rows between at waypoints,
 which take part in the orders and places as narrow variables would, so that no arc runs behind a box. All arcs
-that leave one parent share its waypoints.
+that leave one parent share its waypoints. grandalf, fast-sugiyama and dagre put a layer in one row, however wide.
 """
 
 from __future__ import annotations

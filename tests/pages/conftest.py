@@ -68,7 +68,8 @@ def opened(browser, tmp_path):
         dg.write_html(value, path)
         asked = {"media": media, "features": [{"name": "prefers-color-scheme", "value": scheme}]}
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", asked)
-        browser.set_window_size(width, 1000)
+        screen = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": width < 500}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)  # a window has a least width
         browser.get("about:blank")
         for log in ("browser", "performance"):
             browser.get_log(log)

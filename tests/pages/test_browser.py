@@ -374,11 +374,31 @@ def test_paper_holds_all_and_no_controls(opened, asia):
     assert page.browser.print_page()  # a PDF
 
 
-@pytest.mark.parametrize("width", [480, 1280])
-def test_no_page_is_wider_than_its_window(width, value, opened):
+#: Words of tables that are broken into lines, and the smallest text of a drawing beside the network, in pixels.
+BROKEN = """
+const broken = [], range = document.createRange();
+for (const cell of document.querySelectorAll('td, th')) for (const node of cell.childNodes) {
+  if (node.nodeType !== Node.TEXT_NODE) continue;
+  for (const { 0: word, index } of node.data.matchAll(/\\w+/g)) {
+    range.setStart(node, index);
+    range.setEnd(node, index + word.length);
+    if (range.getClientRects().length > 1) broken.push(word);
+  }
+}
+const sizes = [...document.querySelectorAll('.intervals text, .ribbons text')].map((text) =>
+  text.getBoundingClientRect().height);
+return [broken, Math.min(...sizes, 99)];
+"""
+
+
+@pytest.mark.parametrize("width", [375, 480, 1280])
+def test_no_page_is_wider_than_its_window_and_its_words_are_whole(width, value, opened):
     page = opened(value, width=width)
     wide, window = page.run("return [document.documentElement.scrollWidth, window.innerWidth]")
-    assert wide <= window
+    assert wide <= window == width
+    broken, smallest = page.run(BROKEN)
+    assert broken == []
+    assert smallest >= 10
 
 
 def test_a_thousand_variables_are_usable(opened):
