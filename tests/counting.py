@@ -51,13 +51,20 @@ def kind(test: str) -> str:
     return parts[1] if len(parts) > 2 else "of the whole"
 
 
-def rules(promise: str) -> dict[str, tuple[set[str], set[str]]]:
-    """By the number of each rule the test files that guard it and its planted faults."""
-    found = {}
-    for section in promise.split("\n### ")[1:]:
+def rules(promise: str, proofs: str) -> dict[str, tuple[set[str], set[str]]]:
+    """By the number of each rule the test files that guard it and its planted faults, those of proofs it names too."""
+    found, of_proofs = {}, {}
+    for section in [*proofs.split("\n### ")[1:], *promise.split("\n### ")[1:]]:
         guarded, _, planted = section.partition("**Faults.**")
-        files = set(re.findall(r"`(tests/[\w/]+\.py)", guarded))
-        found[section.split()[0]] = files, set(re.findall(r"`([^`]+)`", planted.split("\n\n")[0].replace("\n", " ")))
+        planted = re.split(r"\n\n|\*\*Open", planted)[0].replace("\n", " ")
+        faults = set(re.findall(r"`([^`]+)`", planted))
+        for first, last in re.findall(r"\bP(\d+)(?: to P(\d+))?\b", planted):
+            faults.update(*(of_proofs[f"P{i}"] for i in range(int(first), int(last or first) + 1)))
+        number = section.split()[0]
+        if number.startswith("P"):
+            of_proofs[number] = faults
+        else:
+            found[number] = set(re.findall(r"`(tests/[\w/]+\.py)", guarded)), faults
     return found
 
 
@@ -77,7 +84,8 @@ def main() -> None:
     counts = [(one, Counter(tier for test, tier in tests if kind(test) == one)) for one in kinds]
     print(table("kind", TIERS, [*counts, ("together", Counter(tier for _, tier in tests))]))
     rows = []
-    for rule, (files, faults) in rules((ROOT / "docs/promise.md").read_text()).items():
+    pages = [(ROOT / f"docs/{page}.md").read_text() for page in ("promise", "proofs")]
+    for rule, (files, faults) in rules(*pages).items():
         count = Counter(tier for test, tier in tests if test.split("::")[0] in files)
         first = sum(mutant.first for mutant in MUTANTS if mutant.name in faults)
         rows.append((rule, count + Counter({"faults in test": first, "faults in proof": len(faults)})))

@@ -20,7 +20,7 @@ MUTANTS = (
         (f"{CONVERSION}::test_a_failure_is_refused_in_public_words",),
     ),
     Mutant(
-        "a refusal that holds on to what was raised",
+        "a refusal that holds on to the raised error",
         "structure/conversion.py",
         "            refusal.__cause__ = refusal.__context__ = None\n",
         "            refusal.__cause__ = None\n",
