@@ -20,7 +20,7 @@ from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.queries.answer import Answer
 from dpgraph.models.hmm import HiddenMarkovModel
-from dpgraph.privacy.checks import Reals
+from dpgraph.privacy.checks import Reals, near
 from dpgraph.privacy.records import exact
 from dpgraph.structure.domain import DomainError, NetworkError
 
@@ -82,8 +82,7 @@ def posterior(
     Raises:
         DomainError: If the variable is not one of the network's, or the plug-in is of another network.
     """
-    if variable not in draws.network.domain.names:
-        raise DomainError(f"{variable!r} is not a variable of the network")
+    draws.network.domain[variable]
     if plug_in is not None and not (isinstance(plug_in, DirichletPosterior) and plug_in.network == draws.network):
         raise DomainError("plug_in must be the plug-in posterior, dg.posterior(release), of the same network")
     frame: Any = draws.to_frame(probability)
@@ -197,11 +196,11 @@ def hmm_forecast(
     if not isinstance(fitted, HiddenMarkovModel):
         raise NetworkError(f"a HiddenMarkovModel or a fitted PrivateHMM is needed; got {type(model).__name__}")
     if field not in fitted.fields:
-        raise DomainError(f"{field!r} is not a field of the model; it has {', '.join(fitted.fields)}")
+        hint = near(field, fitted.fields)
+        raise DomainError(f"{field!r} is not a field of the model{hint}; it has {', '.join(fitted.fields)}")
     sequences = fitted.network.domain.levels(fitted.sequence)
     chosen = sequences[0] if sequence is None else sequence
-    if chosen not in sequences:
-        raise DomainError(f"{chosen!r} is no declared level of {fitted.sequence}")
+    fitted.network.domain.code(fitted.sequence, chosen)
     check_whole_number("steps", steps, 1)
     frames = []
     for step in range(1, steps + 1):

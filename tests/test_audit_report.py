@@ -528,7 +528,7 @@ def test_a_report_fails_where_one_check_does(audited):
     [
         ({"epsilon": 0}, dg.errors.ReleaseError, "epsilon"),
         ({"delta": 2}, dg.errors.ReleaseError, "delta"),
-        ({"mechanisms": ["laplac"]}, dg.errors.InferenceError, "one of laplace"),
+        ({"mechanisms": ["laplac"]}, dg.errors.InferenceError, "one of 'laplace'"),
         ({"mechanisms": ["gaussian"]}, dg.errors.InferenceError, "needs a delta"),
         ({"mechanisms": "laplace"}, dg.errors.InferenceError, "a list"),
         ({"mechanisms": []}, dg.errors.InferenceError, "at least one"),

@@ -147,7 +147,7 @@ def test_noise_that_drowns_cells_and_not_what_a_states_cells_hold_is_no_reason_t
 def test_an_epsilon_beside_a_mechanism_with_another_is_refused():
     """The mechanism's is what is spent: here four times what was asked for."""
     rows, two = passengers(), dg.LaplaceMechanism(2)
-    with pytest.raises(dg.errors.ReleaseError, match=r"epsilon is 0\.5 and the mechanism.s is 2"):
+    with pytest.raises(dg.errors.ReleaseError, match=r"epsilon=0\.5 differs from the mechanism.s own epsilon, 2"):
         classifier(rows, epsilon="0.5", mechanism=two, inference="plug-in")
     for epsilon in (2, "2", 1, None):
         model = classifier(rows, epsilon=epsilon, mechanism=two, inference="plug-in")
@@ -183,7 +183,7 @@ def test_the_commonest_answer_is_told_beside_the_accuracy():
 
 def test_a_hidden_markov_model_says_which_setting_names_the_sequence():
     domain = dg.Domain.of({"ward": ["A", "B"], "week": [1, 2], "kind": ["a", "b"]})
-    with pytest.raises(dg.errors.NetworkError, match=r"sequence=... names one of the domain's: ward, week, kind"):
+    with pytest.raises(dg.errors.NetworkError, match="one of the domain's variables: ward, week, kind"):
         dg.PrivateHMM(2, domain, time="week").fit(pd.DataFrame({"ward": ["A"], "week": [1], "kind": ["a"]}))
 
 
@@ -263,3 +263,75 @@ def test_a_second_fit_over_a_first_says_that_both_were_charged(desk):
     assert "both were charged and add up" not in first.stderr
     assert "both were charged and add up" in second.stderr
     assert "always giving the commonest answer, " in run("evaluate", "m.json", "rows.csv", "--epsilon", "5").stderr
+
+
+@pytest.mark.parametrize(("rows", "why"), [(400, "counts are well above their noise"), (1, "near their noise")])
+def test_the_reason_for_a_method_is_no_wish_of_the_user(rows, why):
+    assert why in classifier(passengers(rows), epsilon="10").posterior_.reason
+
+
+NETWORK = dg.Network.of({"age": ["young", "old"], "sex": ["F", "M"], "level": [0, 1]}, {"level": ["age"]})
+
+
+@pytest.mark.parametrize(
+    ("call", "nearest"),
+    [
+        (lambda: dg.Network.of(NETWORK.domain, {"level": ["agee"]}), "age"),
+        (lambda: dg.Network.of(NETWORK.domain, {"agee": ["level"]}), "age"),
+        (lambda: NETWORK.domain["Age"], "age"),
+        (lambda: NETWORK.domain.code("sex", "f"), "F"),
+        (lambda: NETWORK.domain.code("level", "1"), 1),
+        (lambda: dg.count(pd.DataFrame(), NETWORK, where={"sexx": "F"}), "sex"),
+        (lambda: dg.load("example:alam"), "alarm"),
+        (lambda: dg.query(dg.load("example:asia"), "smok"), "smoke"),
+        (lambda: dg.query(dg.load("example:asia"), "smoke", {"bronk": "yes"}), "bronc"),
+        (lambda: dg.query(dg.load("example:asia"), "smoke", {"bronc": "Yes"}), "yes"),
+        (lambda: dg.query(dg.load("example:asia"), "smoke", method="samplin"), "sampling"),
+        (lambda: dg.query_rows(dg.load("example:asia"), "smoke", {"bronk": ["yes"]}), "bronc"),
+        (lambda: dg.methods.PlugIn("nearst"), "nearest"),
+        (lambda: dg.Budget(1, "1e-6", accounting="zcpd"), "zcdp"),
+        (lambda: dg.PrivacyUnit("add-remov"), "add-remove"),
+        (lambda: dg.LaplaceMechanism(1, tables="merge"), "merged"),
+        (lambda: dg.LinearDesign({"a": (0, 1)}, "y", (0, 1), on_missing="drp"), "drop"),
+        (lambda: dg.learn_network(pd.DataFrame(), NETWORK.domain, epsilon=1, method="greddy"), "greedy"),
+        (lambda: classifier(passengers(), mechanism="laplce"), "laplace"),
+        (lambda: classifier(passengers(), inference="plugin"), "plug-in"),
+        (lambda: dg.PrivateNaiveBayes(DOMAIN, target="survive").fit(passengers(), "survived"), "survived"),
+        (lambda: dg.PrivateHMM(2, DOMAIN, sequence="sexx", time="class").fit(passengers()), "sex"),
+    ],
+)
+def test_a_misspelt_name_is_answered_with_the_nearest(call, nearest):
+    with pytest.raises(dg.errors.DPGraphError, match=rf"\(did you mean {nearest!r}( or .*)?\?\)"):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("text", "nearest"),
+    [
+        ("strct = true\n[variables]\na = [0, 1]\n[parents]", "strict"),
+        ("[variables]\na = [0, 1]\n[parent]", "parents"),
+        ("[variables]\na = { bins = [0, 1], mising = true }\n[parents]", "missing"),
+    ],
+)
+def test_a_misspelt_key_of_a_file_is_refused_with_the_nearest(tmp_path, text, nearest):
+    (tmp_path / "network.toml").write_text(text)
+    with pytest.raises(dg.errors.FileError, match=rf"network.toml: .*\(did you mean {nearest!r}\?\)"):
+        dg.read_network(tmp_path / "network.toml")
+
+
+def test_a_misspelt_value_of_an_option_is_answered_with_the_nearest():
+    said = run("cost", "example:asia", "--epsilon", "1", "--neighbours", "add_remove", code=2)
+    assert "(did you mean 'add-remove'?)" in said.stderr
+
+
+def test_no_hint_repeats_or_depends_on_a_value_of_the_rows():
+    rows = passengers(3)
+    said = [refusal(rows.assign(**{"class": [value, "1st", "2nd"]})) for value in ("1sst", "elsewhere")]
+    assert said[0] == said[1]
+    assert "did you mean" not in said[0]
+
+
+def refusal(rows):
+    with pytest.raises(dg.errors.DomainError) as refused:
+        dg.count(rows, dg.Network.of(DOMAIN, {}))
+    return str(refused.value)

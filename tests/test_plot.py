@@ -132,7 +132,7 @@ def test_forecasts_are_those_of_the_model_step_by_step(hidden, sequence, tmp_pat
 def test_forecasts_of_what_is_not_there_are_refused(hidden):
     with pytest.raises(dg.errors.DomainError, match="'colour' is not a field"):
         dg.plot.hmm_forecast(hidden, "colour")
-    with pytest.raises(dg.errors.DomainError, match="'E' is no declared level of region"):
+    with pytest.raises(dg.errors.DomainError, match="'E' is not a level of 'region'"):
         dg.plot.hmm_forecast(hidden, "size", sequence="E")
     with pytest.raises(dg.errors.InferenceError, match="steps"):
         dg.plot.hmm_forecast(hidden, "size", 0)

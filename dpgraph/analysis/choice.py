@@ -18,7 +18,7 @@ from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.map_estimate import MapEstimate
 from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
 from dpgraph.privacy.accounts import checked_unit
-from dpgraph.privacy.checks import Reals
+from dpgraph.privacy.checks import Reals, check_choice
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import Measurement
 from dpgraph.privacy.records import Number, PrivacyUnit, exact, exact_delta
@@ -100,8 +100,7 @@ def mechanism_named(
     >>> type(mechanism_named("auto", alarm, epsilon=1, delta="1e-6")).__name__
     'GaussianMechanism'
     """
-    if name not in MECHANISMS:
-        raise ReleaseError(f"mechanism must be one of {', '.join(map(repr, MECHANISMS))}; got {name!r}")
+    check_choice("mechanism", name, MECHANISMS)
     if name == "auto":
         return recommended(ranked(network, exact(epsilon), exact_delta(delta), checked_unit(unit))).mechanism
     if name == "gaussian":

@@ -383,9 +383,13 @@ def privacy_cost(
 
         promise = {"epsilon": budget, "delta": slack, "unit": protected}
         answer = question_cost(network, question, n=n, **promise, worlds=worlds, progress=progress)
-    reason = f"smallest expected error: {cell(best.rmse)} rows a cell"
+    better = [one for one in priced if one.rmse < best.rmse]
+    among = " of mechanisms that release counts" if better else ""
+    reason = f"smallest expected error{among}: {cell(best.rmse)} rows a cell"
     for paper in (one for one in priced if one.paper and one is not best):
         reason += f", against {cell(paper.rmse)} for {paper.label}"
+    for one in better:
+        reason += f"; {one.label}, {cell(one.rmse)}, releases probabilities alone, without an error"
     return PrivacyReport(
         graph,
         protected,

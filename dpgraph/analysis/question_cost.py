@@ -30,7 +30,7 @@ from dpgraph.inference.queries.asking import query
 from dpgraph.inference.queries.tables import UNDERFLOWN, DrawnTables
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import checked_unit
-from dpgraph.privacy.checks import Integers, Reals, check_whole
+from dpgraph.privacy.checks import Integers, Reals, check_whole, near
 from dpgraph.privacy.display import escaped
 from dpgraph.privacy.errors import ConvergenceWarning, ReleaseError
 from dpgraph.privacy.records import Number, PrivacyUnit, exact, exact_delta
@@ -239,7 +239,8 @@ def checked_question(question: Any) -> dict[str, Any]:
         )
     unknown = [key for key in question if key not in SETTINGS]
     if unknown:
-        raise ReleaseError(f"a question has {', '.join(SETTINGS)}; got {unknown[0]!r:.60}")
+        hint = near(unknown[0], SETTINGS)
+        raise ReleaseError(f"a question has {', '.join(SETTINGS)}; got {unknown[0]!r:.60}{hint}")
     return dict(question)
 
 

@@ -18,7 +18,7 @@ from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.map_estimate import MapEstimate
 from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
-from dpgraph.privacy.checks import check_whole, is_number
+from dpgraph.privacy.checks import check_choice, check_whole, is_number
 from dpgraph.privacy.display import as_html
 from dpgraph.privacy.errors import DPGraphError, InferenceError
 from dpgraph.privacy.records import Number, PrivacyUnit, exact, exact_delta
@@ -222,8 +222,7 @@ def mechanisms_of(asked: Sequence[Any] | None, epsilon: Fraction, delta: Fractio
                 raise InferenceError("mechanism 'gaussian' needs a delta above 0")
             found.append(GaussianMechanism(epsilon, delta))
         elif isinstance(one, str):
-            if one not in PURE:
-                raise InferenceError(f"mechanism must be one of {', '.join([*PURE, 'gaussian'])}; got {one!r}")
+            check_choice("mechanism", one, [*PURE, "gaussian"], error=InferenceError)
             found.append(PURE[one](epsilon))
         elif isinstance(one, type) or not (callable(getattr(one, "event", None)) and hasattr(one, "randomise")):
             raise InferenceError(f"a mechanism has event and randomise; got {type(one).__name__}")

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from dpgraph.cli.budgets import unit_of
-from dpgraph.cli.options import DELTA, EPSILON, HTML, JSON, NEIGHBOURS, ROWS_PER_PERSON, number, whole, writable
+from dpgraph.cli.options import DELTA, EPSILON, HTML, JSON, NEIGHBOURS, ROWS_PER_PERSON, Known, number, whole, writable
 from dpgraph.cli.output import show, write_page
 
 #: The exit code of an audit that found a fault.
@@ -25,7 +25,7 @@ FAULT_FOUND = 4
     "--mechanism",
     "mechanisms",
     multiple=True,
-    type=click.Choice(["auto", "laplace", "gaussian", "fourier", "posterior-sample", "map"]),
+    type=Known(["auto", "laplace", "gaussian", "fourier", "posterior-sample", "map"]),
     help="Repeat for several; all by default. auto is the one that `dpgraph cost` recommends.",
 )
 @NEIGHBOURS

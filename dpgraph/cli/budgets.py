@@ -104,7 +104,7 @@ class Payer:
         source_of = click.get_current_context().get_parameter_source
         for name in ("dataset", "who", "purpose"):
             if getattr(self, name) and not self.ledger and source_of(name) is ParameterSource.COMMANDLINE:
-                raise click.UsageError(f"--{name} is of a ledger's row; give --ledger")
+                raise click.UsageError(f"--{name} is of a ledger's entry; give --ledger")
         rows = 1 if self.rows_per_person is None else self.rows_per_person
         if self.person is None and rows > 1:
             say(
@@ -209,11 +209,11 @@ def charging(budget: Budget) -> Iterator[None]:
         raise Undelivered(f"{words} [{type(error).__name__}]") from None
     except BaseException:
         if book.seen > before:
-            say(f"row {book.seen} of {_place(book)} was charged, and stands")
+            say(f"entry {book.seen} of {_place(book)} was charged, and stands")
         raise
     with suppress(LedgerError):  # all is done, and this line alone would be missing
         left = _amount(budget, budget.remaining, budget.remaining_delta)
-        say(f"paid by row {book.seen} of {_place(book)}, which has {left} left")
+        say(f"paid by entry {book.seen} of {_place(book)}, which has {left} left")
 
 
 def read_defaults(config: Path | None) -> dict[str, Any] | None:
@@ -223,13 +223,15 @@ def read_defaults(config: Path | None) -> dict[str, Any] | None:
         return None
     from dpgraph.files.limits import excerpt
     from dpgraph.files.networks import read_document
+    from dpgraph.privacy.checks import near
     from dpgraph.privacy.errors import FileError
 
     if path.suffix.lower() != ".toml":
         raise FileError(f"{path}: the name of a file of defaults must end in .toml")
     found = read_document(path)
     if unknown := sorted(set(found) - set(_IN_LEDGER)):
-        raise FileError(f"{path} sets {excerpt(unknown[0])}; a file of defaults may set {', '.join(_IN_LEDGER)}")
+        hint = near(unknown[0], _IN_LEDGER)
+        raise FileError(f"{path} sets {excerpt(unknown[0])}{hint}; a file of defaults may set {', '.join(_IN_LEDGER)}")
     for name, value in found.items():
         if not isinstance(value, str):
             raise FileError(f"{path}: {name} must be text")

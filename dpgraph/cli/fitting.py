@@ -73,7 +73,11 @@ def _show_standard_errors(design: LinearDesign, epsilon: str, n: int | None, uni
     named = [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
     wanted = ("coefficient", "without", "with", "ratio", "noise share")
     show(f"\nexpected standard errors with n = {n}:\n{plain([{name: row[name] for name in wanted} for row in named])}")
-    show("without and with privacy, for features spread evenly; where noise share is above 1 errors are larger")
+    show(
+        "without, with: standard errors without and with privacy, for features spread evenly\n"
+        "noise share: noise on the products of features over the products, in their weakest direction;\n"
+        "  below 0.6 these errors hold, above 2 noise hides the coefficients: more rows or a larger epsilon"
+    )
 
 
 @click.group()

@@ -15,7 +15,7 @@ from dpgraph.cli.budgets import opened, unit_of
 from dpgraph.cli.options import DELTA, EPSILON, JSON, NEIGHBOURS, ROWS_PER_PERSON
 from dpgraph.cli.output import say, show_json
 from dpgraph.cli.output import show as show_text
-from dpgraph.privacy.display import escaped
+from dpgraph.privacy.display import counted, escaped
 
 if TYPE_CHECKING:
     from dpgraph.privacy.accounting import Budget
@@ -80,8 +80,8 @@ def show(place: str, dataset: str | None, as_json: bool) -> None:
         lines = [
             f"{one['dataset']}: {one['spent']} of epsilon {one['epsilon']} and delta {one['delta']} spent, "
             f"{one['remaining']} left, {one['accounting']}",
-            f"  protects {one['neighbours']}, {one['rows_per_person']} rows a person; {one['rows']} rows"
-            + (f"; source {one['source']}" if one["source"] else ""),
+            f"  protects {one['neighbours']}, {counted(one['rows_per_person'], 'row')} a person; "
+            f"{counted(one['rows'], 'entry')}" + (f"; source {one['source']}" if one["source"] else ""),
             f"  head {one['head']}",
         ]
         for who, allowed in one["allowances"].items():
@@ -95,20 +95,20 @@ def show(place: str, dataset: str | None, as_json: bool) -> None:
 @DATASET
 @JSON
 def history(place: str, dataset: str | None, as_json: bool) -> None:
-    """List the rows of a data set, oldest first."""
+    """List the entries of a data set, oldest first."""
     rows = _rows(place, dataset)
     if as_json:
         show_json([row.plain for row in rows], indent=1)
         return
-    heads = ("row", "time (UTC)", "kind", "who", "account", "mechanism", "epsilon", "spent", "purpose")
+    heads = ("entry", "time (UTC)", "kind", "who", "account", "mechanism", "epsilon", "spent", "purpose")
     show_text(_table(heads, [_line(row) for row in rows], (5, 16, 6, 10, 7, 18, 8, 8, 99)))
 
 
 @ledger.command()
 @PLACE
 @DATASET
-@click.option("--head", metavar="DIGEST", help="A digest that was kept elsewhere: a row must have it.")
-@click.option("--release", "source", metavar="RELEASE", help="A release file: its record must be its rows'.")
+@click.option("--head", metavar="DIGEST", help="A digest that was kept elsewhere: an entry must have it.")
+@click.option("--release", "source", metavar="RELEASE", help="A release file: its record must be its entries'.")
 @JSON
 def verify(place: str, dataset: str | None, head: str | None, source: str | None, as_json: bool) -> None:
     """Check every digest, and compute every total again from the events.
@@ -129,15 +129,12 @@ def verify(place: str, dataset: str | None, head: str | None, source: str | None
             for one in found
         ]
         show_json(plain, indent=1)
-    words = "\n".join(escaped(one) for one in found)
-    if all(one.ok for one in found):
-        of_release = [] if source is None else [f"{source} is what the rows that it names paid for"]
-        for line in words.split("\n") + of_release:
-            say(line)
-        return
-    if as_json:
+    for one in found:
+        say(str(one) if one.ok else f"Error: {one}")
+    if not all(one.ok for one in found):
         raise click.exceptions.Exit(1)
-    raise click.ClickException("\n".join(map(str, found)))
+    if source is not None:
+        say(f"{source}: the entries that it names paid for it")
 
 
 @ledger.command()
@@ -145,7 +142,7 @@ def verify(place: str, dataset: str | None, head: str | None, source: str | None
 @DATASET
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Where to write; stdout if left out.")
 def export(place: str, dataset: str | None, out: Path | None) -> None:
-    """Write the rows of a data set as JSON, one row a line, as their digests are computed from them."""
+    """Write the entries of a data set as JSON, one entry a line, as their digests are computed from them."""
     from dataclasses import asdict
 
     from dpgraph.files.atomic_write import write_text
@@ -164,7 +161,10 @@ def _names(place: str, dataset: str | None) -> list[str]:
 
     known = datasets(place)
     if dataset is not None and dataset not in known:
-        raise click.BadParameter(f"the ledger has no data set {dataset!r}", param_hint="--dataset")
+        from dpgraph.privacy.checks import near
+
+        problem = f"the ledger has no data set {dataset!r}{near(dataset, known)}"
+        raise click.BadParameter(problem, param_hint="--dataset")
     return known if dataset is None else [dataset]
 
 

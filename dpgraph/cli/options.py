@@ -10,9 +10,22 @@ from typing import Any
 import click
 
 
+class Known(click.Choice[str]):
+    """One of several known values; a refusal has the nearest."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The value, or the refusal of click with a hint."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            from dpgraph.privacy.checks import near
+
+            raise click.BadParameter(error.message.rstrip(".") + near(value, self.choices), ctx, param) from None
+
+
 def choice(name: str, known: Sequence[str], default: str | None = None, help: str | None = None) -> Callable[..., Any]:
     """An option with several known values."""
-    return click.option(name, type=click.Choice(known), default=default, help=help)
+    return click.option(name, type=Known(known), default=default, help=help)
 
 
 def whole(name: str, least: int, default: int | None = None, help: str | None = None, **how: Any) -> Callable[..., Any]:

@@ -25,7 +25,8 @@ from dpgraph.models.evaluation import Evaluation
 from dpgraph.models.hmm import HiddenMarkovModel, entry_log_probability
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from dpgraph.privacy.accounting import Budget
-from dpgraph.privacy.checks import Flags, Reals
+from dpgraph.privacy.checks import Flags, Reals, near
+from dpgraph.privacy.display import short
 from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, Release
@@ -250,7 +251,8 @@ def _mechanism(name: str, epsilon: Number, budget: Budget) -> LaplaceMechanism |
         return LaplaceMechanism(epsilon)
     if name == "gaussian":
         return GaussianMechanism(epsilon, budget.remaining_delta)
-    raise ReleaseError(f'mechanism must be "laplace" or "gaussian"; got {name!r:.60}')
+    hint = near(name, ["laplace", "gaussian"])
+    raise ReleaseError(f'mechanism must be "laplace" or "gaussian"; got {short(name)}{hint}')
 
 
 def _asked(scores: Iterable[Any]) -> tuple[Any, ...]:

@@ -20,6 +20,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from dpgraph.privacy.accounting import Budget, cost
+from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.errors import PriorWarning, ReleaseError, SplitWarning
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, exact
@@ -109,7 +110,7 @@ def one_epsilon(mechanism: Any, epsilon: Number | None) -> None:
     """Refuses an epsilon, other than the default of 1, that differs from the mechanism value's own."""
     its = getattr(mechanism, "epsilon", None)
     if its is not None and epsilon is not None and exact(epsilon) not in (1, exact(its)):
-        raise ReleaseError(f"epsilon={epsilon} differs from the mechanism's own epsilon, {its}: leave epsilon out")
+        raise ReleaseError(f"epsilon={epsilon} differs from the mechanism's own epsilon, {its}: leave one out")
 
 
 def cap_for(name: Any, budget: Any, unit: PrivacyUnit | None, noise: Noise | None) -> PersonCap | None:
@@ -205,8 +206,7 @@ def _drowned(noisy: NoisyCounts, table: Family, pooled: float) -> bool:
 
 def check_learning(inference: Any, random_state: Any) -> None:
     """Refuses settings of the inference before anything is charged; draws nothing from ``random_state``."""
-    if inference not in ("noise-aware", "plug-in"):
-        raise ReleaseError(f'inference must be "noise-aware" or "plug-in"; got {inference!r}')
+    check_choice("inference", inference, ["noise-aware", "plug-in"])
     try:
         if not isinstance(random_state, np.random.Generator):
             check_random_state(random_state)

@@ -13,7 +13,7 @@ from dpgraph.estimators.graphs.task import Learner, Task
 from dpgraph.inference.graphs.constraints import Constraints, constraints_within
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.privacy.accounting import Budget
-from dpgraph.privacy.checks import check_whole
+from dpgraph.privacy.checks import check_choice, check_whole
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, combined_event, exact, exact_delta
@@ -133,8 +133,7 @@ def chosen_method(task: Task, method: str) -> tuple[str, Task]:
     if isinstance(method, str) and method == "auto":
         name, reason = best_method(task)
         return name, replace(task, reason=reason)
-    if not isinstance(method, str) or method not in METHODS:
-        raise ReleaseError(f"method must be one of 'auto', {', '.join(map(repr, METHODS))}; got {method!r:.60}")
+    check_choice("method", method, ["auto", *METHODS])
     return method, task
 
 

@@ -41,6 +41,7 @@ from dpgraph.inference.network.plug_in import check_posterior, plug_in_posterior
 from dpgraph.mechanisms.additive.laplace import label_first
 from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
 from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.checks import near
 from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, exact
@@ -172,8 +173,8 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         if isinstance(self.mechanism, str) and self.mechanism in MECHANISMS:
             exact(self.epsilon)
         elif not callable(getattr(self.mechanism, "randomise", None)):
-            names = ", ".join(map(repr, MECHANISMS))
-            raise ReleaseError(f"mechanism must be one of {names} or a mechanism value; got {self.mechanism!r}")
+            names, hint = ", ".join(map(repr, MECHANISMS)), near(self.mechanism, MECHANISMS)
+            raise ReleaseError(f"mechanism must be one of {names} or a mechanism value; got {self.mechanism!r}{hint}")
         else:
             one_epsilon(self.mechanism, self.epsilon)
 
@@ -221,8 +222,8 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
             return None
         declared = Domain.of(self.domain)
         if self.target is not None and self.target not in declared.names:
-            names = ", ".join(declared.names)
-            raise DomainError(f"target must be a declared variable, one of {names}; got {self.target!r}")
+            names, hint = ", ".join(declared.names), near(self.target, declared.names)
+            raise DomainError(f"target must be a declared variable, one of {names}; got {self.target!r}{hint}")
         return declared
 
     def _names(self, features: int, declared: Domain | None, y: Any) -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from dpgraph.files.digest import unsealed
 from dpgraph.files.limits import MAX_DOCUMENT_BYTES, MAX_NETWORK_BYTES, MAX_TOML_BYTES, excerpt, read_text, shortened
+from dpgraph.privacy.checks import near
 from dpgraph.privacy.errors import DPGraphError, FileError
 from dpgraph.privacy.structural import FORMS, Form
 from dpgraph.privacy.structural import value_of as structural_value
@@ -27,6 +28,9 @@ from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Network
 
 EXAMPLE = "example:"
+
+#: The keys of a network's file.
+KEYS = ("variables", "strict", "parents", "tables", "shares")
 
 #: What values raise that are not what a file of this kind holds.
 NOT_WHOLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError)
@@ -151,6 +155,8 @@ def _public_part(source: str | Path) -> dict[str, Any]:
     """The network in a file that ``documents.save`` wrote, after checking its digest; else the document itself."""
     document = read_document(Path(source))
     inside = document.get("network")
+    if "format" not in document:
+        with_source_name(source, lambda: _check_keys(document))
     if "format" not in document or not isinstance(inside, dict):
         return document
     with_source_name(source, lambda: unsealed(document))
@@ -168,6 +174,12 @@ def network_of(document: dict[str, Any]) -> Network:
     if not isinstance(shares, list):
         raise FileError("shares are a list of whole numbers")
     return Margins.of_tables(domain, structural_value(tables, tuple[tuple[str, ...], ...], "tables"), shares)
+
+
+def _check_keys(document: dict[str, Any]) -> None:
+    """Refuses an unknown key: a misspelt ``strict`` would declare less than its author meant."""
+    if unknown := sorted(set(document).difference(KEYS)):
+        raise FileError(f"unknown key {excerpt(unknown[0])}{near(unknown[0], KEYS)}; known: {', '.join(KEYS)}")
 
 
 def domain_of(variables: Any, strict: Any = False) -> Domain:
@@ -241,8 +253,9 @@ def _variable_of(name: str, plain: Any) -> Feature:
         raise FileError(f"variable {name!r} needs a list of levels, {{levels = [...]}} or {{bins = [...]}}")
     kind, values = kinds[0], plain[kinds[0]]
     known = {kind, "missing", *(["other"] if kind == "levels" else [])}
-    if set(plain) - known:
-        raise FileError(f"variable {name!r} has unknown settings {sorted(set(plain) - known)}; known: {sorted(known)}")
+    if unknown := sorted(set(plain) - known):
+        hint = near(unknown[0], known)
+        raise FileError(f"variable {name!r} has unknown settings {unknown}{hint}; known: {sorted(known)}")
     if not isinstance(values, list) or (kind == "bounds" and len(values) != 2):
         wanted = "bounds are a list of two numbers, [low, high]" if kind == "bounds" else "levels and bins are lists"
         raise FileError(f"variable {name!r}: {wanted}")
@@ -303,7 +316,7 @@ def read_design(
     >>> read_design(path, "wage").names
     ('intercept*age', 'intercept*wage', 'age*age', 'age*wage', 'wage*wage')
     """
-    document = read_document(Path(source))
+    document = _public_part(source)
     variables, strict = document.get("variables"), document.get("strict", False)
     wanted = None if features is None else list(features)
 
@@ -311,7 +324,7 @@ def read_design(
         declared = _declared(variables)
         for name in [target, *(wanted or [])]:
             if name not in declared:
-                raise FileError(f"there is no variable {name!r}; there are {', '.join(declared)}")
+                raise FileError(f"there is no variable {name!r}{near(name, declared)}; there are {', '.join(declared)}")
         bounds = _with_bounds(target, declared[target])
         chosen = [name for name in declared if name != target] if wanted is None else wanted
         return LinearDesign(

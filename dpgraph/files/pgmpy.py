@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from dpgraph.files.bif import read_bif
 from dpgraph.files.limits import excerpt
+from dpgraph.privacy.checks import near
 from dpgraph.privacy.errors import FileError
 from dpgraph.privacy.records import Release
 from dpgraph.structure.domain import DomainWarning, NetworkError
@@ -196,7 +197,7 @@ def example(name: str) -> Probabilities:
     folder = Path(spec.origin).parent / "utils" / "example_models"
     known = sorted(file.name.removesuffix(".bif.gz") for file in folder.glob("*.bif.gz"))
     if name not in known:
-        raise FileError(f"pgmpy bundles no network {excerpt(name)}; it has {', '.join(known)}")
+        raise FileError(f"there is no example network {excerpt(name)}{near(name, known)}; known: {', '.join(known)}")
     return read_bif(gzip.decompress((folder / f"{name}.bif.gz").read_bytes()).decode())
 
 

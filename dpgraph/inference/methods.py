@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpgraph.inference.arguments import check_whole_number
+from dpgraph.privacy.checks import check_choice, near
+from dpgraph.privacy.display import short
 from dpgraph.privacy.errors import InferenceError
 
 __all__ = ["Exact", "Gibbs", "Hamiltonian", "Normal", "PlugIn", "Quadrature", "Records", "Tables"]
@@ -135,8 +137,7 @@ class PlugIn:
     counts: str = "nearest"
 
     def __post_init__(self) -> None:
-        if self.counts not in PLUGGED:
-            raise InferenceError(f"counts must be one of {', '.join(map(repr, PLUGGED))}; got {self.counts!r:.60}")
+        check_choice("counts", self.counts, PLUGGED, error=InferenceError)
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,9 @@ def chosen_method(method: Any, known: Mapping[str, Any]) -> Any:
     if type(method) in map(type, known.values()):
         return method
     values = ", ".join(f"{name!r}" for name in known)
-    raise InferenceError(f"method must be one of {values}, or such a method with its settings; got {method!r:.60}")
+    raise InferenceError(
+        f"method must be one of {values}, or such a method with its settings; got {short(method)}{near(method, known)}"
+    )
 
 
 def method_name(method: Any, known: Mapping[str, Any]) -> str:

@@ -26,6 +26,7 @@ from dpgraph.inference.counts.noisy_counts import (
     share_draws,
 )
 from dpgraph.inference.simplex import onto_simplex
+from dpgraph.privacy.checks import near
 from dpgraph.privacy.display import as_html
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, Release
@@ -79,7 +80,8 @@ class Evaluation:
     def __getitem__(self, name: str) -> Score:
         """One score by its name."""
         if name not in self.scores:
-            raise InferenceError(f"no score {name!r} was released; there are {', '.join(self.scores)}")
+            hint = near(name, self.scores)
+            raise InferenceError(f"no score {name!r} was released{hint}; there are {', '.join(self.scores)}")
         return self.scores[name]
 
     def to_frame(self) -> pd.DataFrame:

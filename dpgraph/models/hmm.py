@@ -21,6 +21,7 @@ from dpgraph.inference.markov.evidence import Flags, field_names
 from dpgraph.inference.markov.labels import centred_spread, label_invariant_diagnostics, r_hat_of_predictions
 from dpgraph.inference.network.queries import code_columns
 from dpgraph.inference.queries.tables import DrawnTables, tables_given
+from dpgraph.privacy.checks import near
 from dpgraph.privacy.display import as_html, cell
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Provenance
@@ -56,8 +57,10 @@ def hmm_network(domain: Domain, sequence: str, time: str) -> Network:
     domain = Domain.of(domain)
     for name, value in (("sequence", sequence), ("time", time)):
         if not isinstance(value, str) or value not in domain:
+            hint = near(value, domain.names)
             raise NetworkError(
-                f"{name}={value!r} is not declared; {name}=... names one of the domain's: {', '.join(domain.names)}"
+                f"{name}={value!r} is not declared{hint}; {name}=... must be one of the domain's variables: "
+                f"{', '.join(domain.names)}"
             )
     if sequence == time:
         raise NetworkError(f"sequence and time must be two variables; got {sequence!r} for both")

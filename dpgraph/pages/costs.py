@@ -148,7 +148,7 @@ def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
 
 @page_of.register
 def _of_ledger_alone(ledger: Ledger) -> Page:
-    said = Words(["What each row cost is below; the page of the budget says how much is left."])
+    said = Words(["What each entry cost is below; the page of the budget says how much is left."])
     head = [said, Facts(_ledger_facts(ledger))]
     return Page(f"The privacy ledger of {ledger.dataset}", "", [Section("The ledger", head), *_kept(ledger)])
 
@@ -165,8 +165,8 @@ def _kept(ledger: Ledger) -> list[Section]:
         event = row.decoded
         price = "-" if event is None else float(event.epsilon)
         rows.append([row.number, row.time, row.kind, row.who, row.purpose, row.mechanism, price, row.digest[:16]])
-    columns = ["row", "time (UTC)", "kind", "who", "purpose", "mechanism", "epsilon", "digest"]
-    sections = [Section("Charges", [Table(columns, rows, "Rows are added and never changed.")])]
+    columns = ["entry", "time (UTC)", "kind", "who", "purpose", "mechanism", "epsilon", "digest"]
+    sections = [Section("Charges", [Table(columns, rows, "Entries are added and never changed.")])]
     allowances = [
         [who, float(one.limit.epsilon), float(spent.epsilon), "-" if one.expires is None else one.expires.isoformat()]
         for who, (one, spent) in ledger.allowances().items()
@@ -179,5 +179,5 @@ def _kept(ledger: Ledger) -> list[Section]:
 def _verified(found: Verification) -> Words:
     if not found.ok:
         return Words(["Something is wrong with this ledger:", *found.problems], "warning")
-    checked = f"All {found.rows:,} rows have the digest they were written with, and every total was computed again"
+    checked = f"All {found.rows:,} entries have the digest they were written with, and every total was computed again"
     return Words([f"{checked}: nothing is wrong. Against an older copy put in place keep the newest digest elsewhere."])

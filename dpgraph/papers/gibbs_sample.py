@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,7 @@ from dpgraph.mechanisms.selection.lattice import (
 )
 from dpgraph.mechanisms.selection.truncated_dirichlet import draw_truncated_dirichlet
 from dpgraph.models.hmm import HiddenMarkovModel
-from dpgraph.privacy.checks import Flags, Integers, Reals, check_whole
+from dpgraph.privacy.checks import Flags, Integers, Reals, check_choice, check_whole
 from dpgraph.privacy.errors import FileError, InferenceError, ReleaseError
 from dpgraph.privacy.measurements import Selection
 from dpgraph.privacy.noise import Noise, rho_of_epsilon, selection_scale
@@ -135,8 +135,7 @@ class GibbsSample:
         check_prior_and_floor(self.transition_prior, self.floor, "transition_prior")
         if self.grid is not None:
             check_grid(self.grid)
-        if self.temperature not in get_args(Temperature):
-            raise ReleaseError(f"temperature must be 'adaptive' or 'fixed'; got {self.temperature!r}")
+        check_choice("temperature", self.temperature, Temperature)
         try:
             object.__setattr__(self, "held_out", tuple((sequence, time) for sequence, time in self.held_out))
             hash(self.held_out)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+from itertools import islice
 from typing import Any, TypeGuard, get_args
 
 import numpy as np
@@ -51,10 +54,29 @@ def check_boolean(name: str, value: object, *, error: type[Exception] = ReleaseE
         raise error(f"{name} must be true or false; got {short(value)}")
 
 
-def check_choice(name: str, value: object, choices: Any) -> None:
-    """Refuses a setting that is not among a Literal's values."""
-    if value not in get_args(choices):
-        raise ReleaseError(f"{name} must be one of {', '.join(map(repr, get_args(choices)))}; got {value!r}")
+def check_choice(name: str, value: object, choices: Any, *, error: type[Exception] = ReleaseError) -> None:
+    """Refuses a setting that is not among the names of a Literal or a collection.
+
+    >>> check_choice("method", "planed", ["auto", "planned"])
+    Traceback (most recent call last):
+    ...
+    dpgraph.privacy.errors.ReleaseError: method must be one of 'auto', 'planned'; got 'planed' (did you mean 'planned'?)
+    """
+    known = get_args(choices) or tuple(choices)
+    if not isinstance(value, str) or value not in known:
+        raise error(f"{name} must be one of {', '.join(map(repr, known))}; got {short(value)}{near(value, known)}")
+
+
+def near(value: object, known: Iterable[object]) -> str:
+    """The nearest of the declared names, in brackets; empty where none is near. Of names alone, never of rows.
+
+    >>> near("agee", ["age", "sex"]), near("1", [0, 1]), near("colour", ["age", "sex"])
+    (" (did you mean 'age'?)", ' (did you mean 1?)', '')
+    """
+    words = {str(one).casefold(): one for one in islice(known, 1000)}
+    text = value if isinstance(value, str) else short(value)
+    found = get_close_matches(text[:60].casefold(), words, n=2, cutoff=0.6 if isinstance(value, str) else 1)
+    return f" (did you mean {' or '.join(short(words[word]) for word in found)}?)" if found else ""
 
 
 def is_number(value: Any) -> TypeGuard[int | float]:

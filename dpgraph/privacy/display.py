@@ -47,10 +47,11 @@ def short(value: Any, most: int = 60) -> str:
 def counted(number: int, thing: str) -> str:
     """A number of things in words.
 
-    >>> counted(1, "table"), counted(12000, "cell")
-    ('1 table', '12,000 cells')
+    >>> counted(1, "table"), counted(12000, "cell"), counted(3, "entry")
+    ('1 table', '12,000 cells', '3 entries')
     """
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+    many = f"{thing[:-1]}ies" if thing.endswith("ry") else f"{thing}s"
+    return f"{number:,} {thing if number == 1 else many}"
 
 
 def rows_in_words(n: int | None) -> str:

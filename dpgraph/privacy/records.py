@@ -24,7 +24,7 @@ from numbers import Rational
 from typing import Any, Generic, Literal, TypeVar
 
 from dpgraph.lazy import provided
-from dpgraph.privacy.checks import check_whole
+from dpgraph.privacy.checks import check_choice, check_whole
 from dpgraph.privacy.display import as_html, counted, escaped, short, summary
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import Joint, Measurement, Movement, Selection
@@ -239,8 +239,7 @@ class PrivacyUnit:
     rows_per_person: int = 1
 
     def __post_init__(self) -> None:
-        if self.neighbours not in ("replace", "add-remove"):
-            raise ReleaseError(f'neighbours must be "replace" or "add-remove"; got {self.neighbours!r}')
+        check_choice("neighbours", self.neighbours, Neighbours)
         check_whole("rows_per_person", self.rows_per_person)
 
     @property

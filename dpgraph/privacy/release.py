@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
@@ -11,7 +12,7 @@ import numpy as np
 from dpgraph import memory
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import Made, Receipt
-from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.errors import PriorWarning, PrivacyLeakWarning, ReleaseError
 from dpgraph.privacy.measurements import description_of
 from dpgraph.privacy.noise import Noise, SecureNoise
 from dpgraph.privacy.records import Event, PrivacyUnit, Release
@@ -21,6 +22,9 @@ from dpgraph.waiting import waiting
 #: Bytes that a release takes for each number it measures, by whether noise sums to zero, and for each table, as
 #: measured: whole numbers on the way to the noise and back.
 BYTES_PER_NUMBER, BYTES_PER_TABLE = {True: 140, False: 40}, 2500
+
+#: Releases of a larger epsilon come with a warning.
+WEAK = 20
 
 S_contra = TypeVar("S_contra", contravariant=True)
 T = TypeVar("T")
@@ -75,6 +79,11 @@ def release(
             or half of the free memory; nothing is charged.
         BudgetExceededError: If the budget is too small; nothing is charged.
         LedgerError: If the budget's ledger cannot be written; nothing is drawn.
+
+    Warns:
+        PrivacyLeakWarning: If the release's epsilon is above 20; before the charge, from public values alone.
+        PriorWarning: If there are no rows and their number is public; before the charge. Under add-remove an empty
+            table is as private as any other, so nothing tells of it.
     """
     if isinstance(mechanism, type) or not callable(getattr(mechanism, "randomise", None)):
         raise ReleaseError(f"release takes a mechanism such as LaplaceMechanism; got {type(mechanism).__name__}")
@@ -90,11 +99,29 @@ def _released(statistics: Any, mechanism: Mechanism[Any, T], budget: Budget, sou
     statistics = _prepared(statistics, mechanism, budget.unit)
     event = mechanism.event(description_of(statistics), budget.unit)
     check_memory(event, working_bytes(mechanism, description_of(statistics)))
+    if source.private:
+        _warn_if_pointless(statistics, event, budget.unit)
     made = Made(description_of(statistics), mechanism, choice=_choice_of(statistics))
     receipt = budget.charge(event, made)
     value = mechanism.randomise(statistics, budget.unit, source)
     event = copy.copy(event)  # an object of its own, by which ``records.joined`` knows the release
     return recorded(Release(value, event, budget.unit, source.private, _rows_record(statistics, budget, receipt)))
+
+
+def _warn_if_pointless(statistics: Any, event: Event, unit: PrivacyUnit) -> None:
+    """Warns, before the charge, of a release that protects almost nobody, or of no rows where their number is public.
+
+    Under add-remove the number of rows is private, and no word may depend on it.
+    """
+    if event.epsilon > WEAK:
+        warnings.warn(
+            f"epsilon {float(event.epsilon):g} protects almost nobody: one person may change a probability by a factor "
+            f"of exp({float(event.epsilon):g}). Values from .1 to 10 are usual",
+            PrivacyLeakWarning,
+            stacklevel=4,
+        )
+    if unit.n_is_public and getattr(statistics, "sensitive_rows", None) == 0:
+        warnings.warn("there are no rows: the release is noise alone, at its full cost", PriorWarning, stacklevel=4)
 
 
 def recorded(made: Release[T]) -> Release[T]:

@@ -17,6 +17,7 @@ from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
+from dpgraph.privacy.checks import near
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, NoiseLaw, SumZeroLaplace
 from dpgraph.privacy.records import Event, exact
@@ -195,8 +196,10 @@ def _made(plain: Any, kind: Any, place: str, given: dict[str, Any]) -> Any:
     expected = [pair for pair in _fields(kind) if pair[0].name not in given]
     if not isinstance(plain, dict):
         raise refused(place, "an object")
-    if unknown := set(plain) - {field.name for field, _ in expected}:
-        raise ReleaseError(f"{place}: {min(map(str, unknown))!r:.60} is unknown")
+    known = [field.name for field, _ in expected]
+    if unknown := set(plain).difference(known):
+        first = min(map(str, unknown))
+        raise ReleaseError(f"{place}: {first!r:.60} is unknown{near(first, known)}")
     made = dict(given)
     for field, hint in expected:
         if field.name in plain:

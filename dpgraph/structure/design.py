@@ -12,13 +12,13 @@ from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import islice, product
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgraph.lazy import provided
-from dpgraph.privacy.checks import Integers, Reals, check_boolean, is_whole
+from dpgraph.privacy.checks import Integers, Reals, check_boolean, check_choice, is_whole
 from dpgraph.privacy.display import MOST_ROWS, as_html, counted, escaped, short
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import Block, Movement, Name, NoiseLaw
@@ -174,8 +174,7 @@ class LinearDesign:
             raise NetworkError(f"the target's name must be text; got {target!r}")
         if target in declared:
             raise NetworkError(f"the target {target!r} is a feature as well")
-        if on_missing not in get_args(OnMissing):
-            raise NetworkError(f'on_missing must be "error" or "drop"; got {on_missing!r}')
+        check_choice("on_missing", on_missing, OnMissing, error=NetworkError)
         check_boolean("strict", strict, error=NetworkError)
         settings = (declared, target, bounds_of(target, bounds), bool(intercept), on_missing, mean_weight, strict)
         for field, value in zip(fields(self), settings, strict=True):

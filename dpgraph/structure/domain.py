@@ -10,7 +10,7 @@ from datetime import date
 from functools import cached_property
 from itertools import islice, pairwise
 
-from dpgraph.privacy.checks import check_boolean, is_number
+from dpgraph.privacy.checks import check_boolean, is_number, near
 from dpgraph.privacy.display import MOST_ROWS, as_html, counted, escaped, short
 from dpgraph.privacy.errors import DomainError as DomainError
 from dpgraph.privacy.errors import DomainWarning as DomainWarning
@@ -247,7 +247,8 @@ class Domain:
 
     def __getitem__(self, name: str) -> Variable:
         if name not in self.variables:
-            raise NetworkError(f"no variable {name!r} in the domain; it has {', '.join(self.names)}")
+            hint = near(name, self.names)
+            raise NetworkError(f"no variable {name!r} in the domain{hint}; it has {', '.join(self.names)}")
         return self.variables[name]
 
     def __contains__(self, name: object) -> bool:
@@ -257,7 +258,9 @@ class Domain:
         """The position of one public value among a variable's levels; another value is refused, with the levels."""
         position = self[name].code(value)
         if position is None:
-            raise DomainError(f"{value!r} is not a level of {name!r}; declared: {show_levels(self.levels(name))}")
+            levels = self.levels(name)
+            hint = near(value, levels)
+            raise DomainError(f"{value!r} is not a level of {name!r}{hint}; declared: {show_levels(levels)}")
         return position
 
     def restrict(self, names: Iterable[str]) -> Domain:

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations
-from typing import Literal, NoReturn, get_args
+from typing import Literal, NoReturn
 
 import numpy as np
 
-from dpgraph.privacy.checks import Reals, is_whole
+from dpgraph.privacy.checks import Reals, check_choice, is_whole
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.structure.domain import Domain, Level, NetworkError, Variable
@@ -149,8 +149,7 @@ def all_pairs(
     domain = Domain.of(domain)
     if not is_whole(max_cells) or max_cells < 1:
         raise NetworkError(f"max_cells is a whole number above 0; got {max_cells!r:.60}")
-    if beyond not in get_args(Beyond):
-        raise NetworkError(f"beyond must be 'refuse' or 'leave-out'; got {beyond!r:.60}")
+    check_choice("beyond", beyond, Beyond, error=NetworkError)
     if len(domain.names) < 2:
         raise NetworkError("a graph needs two variables at least; the domain declares one")
     sizes = domain.sizes

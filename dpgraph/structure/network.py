@@ -10,6 +10,7 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any
 
+from dpgraph.privacy.checks import near
 from dpgraph.privacy.display import MOST_ROWS, as_html, short
 from dpgraph.privacy.measurements import Block, partition_movement
 from dpgraph.privacy.records import PrivacyUnit
@@ -61,7 +62,9 @@ class Network:
         declared = _parents_of(parents)
         for name in declared:
             if name not in domain:
-                raise NetworkError(f"{name!r} is in the graph but not in the domain; declare its levels")
+                raise NetworkError(
+                    f"{name!r} is in the graph but not in the domain{near(name, domain.names)}; declare its levels"
+                )
         return cls(domain, FrozenMap((name, tuple(declared.get(name, ()))) for name in domain.names))
 
     def __post_init__(self) -> None:
@@ -70,7 +73,8 @@ class Network:
         for name, parents in self.parents.items():
             for parent in parents:
                 if parent not in self.domain:
-                    raise NetworkError(f"{name!r} has an unknown parent {parent!r}; declare it in the domain")
+                    hint = near(parent, self.domain.names)
+                    raise NetworkError(f"{name!r} has an unknown parent {parent!r}{hint}; declare it in the domain")
             if len(set(parents)) < len(parents):
                 twice = first_twice(parents)
                 raise NetworkError(f"{name!r} names its parent {twice!r} twice")

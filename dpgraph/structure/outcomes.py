@@ -21,8 +21,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.checks import Integers, Reals
-from dpgraph.privacy.display import counted, rows_in_words, summary
+from dpgraph.privacy.checks import Integers, Reals, check_choice
+from dpgraph.privacy.display import counted, rows_in_words, short, summary
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import Block, Movement, Name, NoiseLaw
 from dpgraph.privacy.records import PrivacyUnit
@@ -94,8 +94,10 @@ class Classification:
         edges = tuple(edge for edge in EDGES if edge * size > 1 + 1e-9) if self.edges is None else self.edges
         object.__setattr__(self, "edges", _checked_edges(edges, size))
         known, asked = get_args(ClassifierScore), self.scores
-        if isinstance(asked, str) or not asked or not set(asked) <= set(known):
-            raise DomainError(f"scores must be some of {', '.join(map(repr, known))}; got {asked!r:.200}")
+        if isinstance(asked, str) or not asked:
+            raise DomainError(f"scores must be a list, some of {', '.join(map(repr, known))}; got {short(asked)}")
+        for name in asked:
+            check_choice("scores", name, known, error=DomainError)
         object.__setattr__(self, "scores", tuple(name for name in known if name in asked))
         if "confusion" in self.scores and size**2 > MOST_CONFUSED:
             raise DomainError(f"{size:,} classes have more than {MOST_CONFUSED:,} confusions; leave them out of scores")

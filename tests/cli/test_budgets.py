@@ -65,7 +65,7 @@ def test_a_command_charges_what_its_dry_run_says(command, accounting, run, model
     assert budget.events[0].epsilon == Fraction(1, 4)
     place = f"'adult' at {os.path.abspath('l.sqlite')}"
     left = dry.splitlines()[1].removeprefix("would leave ").removeprefix("about ").split(" of epsilon")[0]
-    assert f"paid by row 1 of {place}, which has " in said
+    assert f"paid by entry 1 of {place}, which has " in said
     if accounting == "basic" or command not in ("naive-bayes", "regression"):  # whose noise depends on a public n
         assert f"which has {left} left" in said
     if accounting == "basic":
@@ -110,8 +110,8 @@ def test_rows_that_are_refused_are_not_charged(run):
         (["--ledger", "net.toml", "--dataset", "adult"], 1, "[LedgerError]"),
         (["--ledger", "l.sqlite"], 2, "--ledger needs --dataset"),
         (["--dataset", "adult"], 2, "give --ledger"),
-        (["--ledger", "", *FROM[2:]], 2, "--dataset is of a ledger's row"),
-        (["--who", "ann"], 2, "--who is of a ledger's row"),
+        (["--ledger", "", *FROM[2:]], 2, "--dataset is of a ledger's entry"),
+        (["--who", "ann"], 2, "--who is of a ledger's entry"),
         ([*FROM, "--neighbours", "add-remove"], 1, "protects replace one row of one person, and add-remove one row"),
         ([*FROM, "--rows-per-person", "2"], 1, "leave --neighbours and --rows-per-person out"),
         ([*FROM, "--rows-per-person", "0"], 1, "[ReleaseError]"),
@@ -183,7 +183,10 @@ class TestDefaults:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ('leger = "l.sqlite"', "sets 'leger'; a file of defaults may set ledger, dataset, who, purpose"),
+            (
+                'leger = "l.sqlite"',
+                "sets 'leger' (did you mean 'ledger'?); a file of defaults may set ledger, dataset, who, purpose",
+            ),
             ("epsilon = 1", "sets 'epsilon'"),
             ("who = 3", "who must be text"),
             ("ledger = ", "cannot be parsed"),
@@ -240,7 +243,7 @@ class TestExitCodes:
         made(run)
         monkeypatch.setattr("dpgraph.cli.networks.save_charged", stopped)
         assert self.ended(*words_of("release"), *FROM, "--epsilon", "0.25", *OUT) == 130
-        assert "row 1 of 'adult'" in capsys.readouterr().err
+        assert "entry 1 of 'adult'" in capsys.readouterr().err
 
     def test_a_commit_of_which_nothing_is_known(self, run, monkeypatch):
         """The mark is on the error that the store raises."""
@@ -277,10 +280,10 @@ def test_a_model_that_another_row_paid_for_is_noticed(what, run):
     plain = json.loads(Path("out.json").read_text())
     if what == "event":
         plain["receipts"] = json.loads(Path("other.json").read_text())["receipts"]
-        expected = "the release's event is not that of the rows it names"
+        expected = "the release's event is not that of the entries it names"
     else:
         plain["receipts"] = ["0" * 64]
-        expected = "names a row that this data set's ledger does not have"
+        expected = "names an entry that this data set's ledger does not have"
     from dpgraph.files.digest import sealed
 
     plain.pop("digest")
@@ -296,7 +299,7 @@ def test_what_is_learned_from_a_release_names_its_row(run):
         run("posterior", "out.json", "--out", out)
         assert "every digest" in run("ledger", "verify", "l.sqlite", "--release", out).stderr
     run(*words_of("release"), "--epsilon", "0.5", "--out", "free.json")
-    assert "names no row" in run("ledger", "verify", "l.sqlite", "--release", "free.json", code=1).stderr
+    assert "names no entry" in run("ledger", "verify", "l.sqlite", "--release", "free.json", code=1).stderr
 
 
 def shell(*words, code=0, **settings):

@@ -39,7 +39,7 @@ def test_a_ledger_is_made_spent_shown_and_verified():
     dg.save(made, "r.json")
     shown = run("ledger", "show", "l.sqlite").stdout
     assert "adult: 0.25 of epsilon 1 and delta 1e-06 spent, 0.75 left, basic" in shown
-    assert "protects add-remove, 1 rows a person; 3 rows; source May" in shown
+    assert "protects add-remove, 1 row a person; 3 entries; source May" in shown
     assert "ann: 0.25 of epsilon 0.5, until 3000-01-01" in shown
     (one,) = json.loads(run("ledger", "show", "l.sqlite", "--json").stdout)
     assert (one["spent"], one["allowances"]["ann"]["spent"], one["head"]) == ("0.25", "0.25", made.scope.receipts[0])
@@ -51,7 +51,7 @@ def test_a_ledger_is_made_spent_shown_and_verified():
     rows = json.loads(run("ledger", "history", "l.sqlite", "--json").stdout)
     assert rows[2]["event"]["epsilon"] == "1/4"
     checked = run("ledger", "verify", "l.sqlite", "--head", head, "--release", "r.json")
-    assert "r.json is what the rows that it names paid for" in checked.stderr.replace("\n", " ")
+    assert "r.json: the entries that it names paid for it" in checked.stderr.replace("\n", " ")
     assert "every digest and every total is as it must be" in checked.stderr
     exported = run("ledger", "export", "l.sqlite").stdout.splitlines()
     run("ledger", "export", "l.sqlite", "--out", "rows.jsonl")
@@ -82,9 +82,20 @@ def test_an_edited_ledger_is_listed_fault_by_fault():
         connection.execute("UPDATE dpgraph_ledger SET spent = replace(spent, '1/4', '1/8') WHERE number = 1")
     connection.close()
     said = run("ledger", "verify", "l.sqlite", code=1).stderr
-    assert "row 1 does not have the digest it was written with" in said
-    assert "row 1 has totals that are not those of the events" in said
+    assert "entry 1 does not have the digest it was written with" in said
+    assert "entry 1 has totals that are not those of the events" in said
     assert "edited" in run("ledger", "show", "l.sqlite", code=1).stderr
+
+
+def test_each_data_set_of_a_faulty_ledger_has_a_line():
+    create()
+    create(dataset="census")
+    with sqlite3.connect("l.sqlite") as connection:
+        connection.execute("DROP TRIGGER dpgraph_no_update")
+        connection.execute("UPDATE dpgraph_ledger SET who = 'eve'")
+    connection.close()
+    lines = run("ledger", "verify", "l.sqlite", code=1).stderr.splitlines()
+    assert [line.split(",")[0] for line in lines] == ["Error: adult: 1 entry", "Error: census: 1 entry"]
 
 
 def test_what_verify_finds_is_json_on_demand():

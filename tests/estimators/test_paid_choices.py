@@ -384,7 +384,7 @@ def test_a_ledger_verifies_a_network_that_one_row_paid_for_in_parts(way, unit, t
     parts = made.release.event.events
     for wrong in (parts[1:], parts[:1], (*parts, parts[0])):
         edited = replace(made.release, event=combined_event(list(wrong)))
-        assert ledger.verify(release=edited).problems == ("the release's event is not that of the rows it names",)
+        assert ledger.verify(release=edited).problems == ("the release's event is not that of the entries it names",)
 
 
 def measured_triples(made):

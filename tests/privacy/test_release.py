@@ -3,6 +3,7 @@
 import ast
 import inspect
 import json
+import warnings
 from fractions import Fraction
 from pathlib import Path
 
@@ -305,3 +306,24 @@ def test_what_is_released_already_is_no_statistic(counts, subject):
     with pytest.raises(dg.errors.ReleaseError, match="noise must be a source"):
         dg.release(counts, dg.LaplaceMechanism("0.5"), budget=budget, noise=dg.testing.SeededNoise)
     assert budget.spent == Fraction(1, 2)
+
+
+def test_an_epsilon_that_protects_nobody_is_told_before_the_charge(counts):
+    budget = dg.Budget(50)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dg.release(counts, dg.LaplaceMechanism(20), budget=budget)
+        with pytest.raises(dg.errors.PrivacyLeakWarning, match=r"a factor of exp\(21\)"):
+            dg.release(counts, dg.LaplaceMechanism(21), budget=budget)
+    assert budget.spent == 20
+
+
+def test_no_rows_are_told_before_the_charge_where_their_number_is_public_alone():
+    empty = dg.count(frame(0), NETWORK)
+    public, private = dg.Budget(1), dg.Budget(1, unit=dg.PrivacyUnit("add-remove"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(dg.errors.PriorWarning, match="there are no rows"):
+            dg.release(empty, dg.LaplaceMechanism(1), budget=public)
+        dg.release(empty, dg.LaplaceMechanism(1), budget=private)
+    assert (public.spent, private.spent) == (0, 1)

@@ -46,12 +46,14 @@ def classifier_posterior(
     given, rng = evidence(value), np.random.default_rng(seed)
     rows, _ = rows_estimate(given)
     few = given.n is not None and rows <= MOST_ROWS and given.network.cell_count <= MOST_CELLS
-    if few and is_star(given, target) and _clearness(given, rows) < CLEAR:
+    may_chain = few and is_star(given, target)
+    if may_chain and _clearness(given, rows) < CLEAR:
         drawn = draw_by_counts(given, target, prior=prior, rng=rng)
         return replace(drawn, provenance=provenance, reason=f"counts of about {rows:.0f} rows are near their noise")
     made = network_posterior(given.network, value, prior=prior, method=Normal(shrink=True), draws=DRAWS, rng=rng)
     assert isinstance(made, PosteriorDraws)  # no other method was asked for
-    return replace(made, provenance=provenance)
+    limits = f"chains take counts, a public n, at most {MOST_ROWS:,} rows and {MOST_CELLS:,} cells"
+    return replace(made, provenance=provenance, reason="counts are well above their noise" if may_chain else limits)
 
 
 def check_classifier(network: Network, prior: float) -> None:

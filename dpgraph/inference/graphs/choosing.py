@@ -84,7 +84,9 @@ def choose_within(noisy: Any, constraints: Limits) -> LearnedNetwork:
             PriorWarning,
             stacklevel=2,
         )
-    return LearnedNetwork(found, noisy, "pairs", "as asked", partial(_again, pairs, constraints, small), constraints)
+    return LearnedNetwork(
+        found, noisy, "pairs", "a release of pairs", partial(_again, pairs, constraints, small), constraints
+    )
 
 
 def borrows(domain: Domain) -> bool:

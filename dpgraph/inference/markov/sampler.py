@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ from dpgraph.inference.markov._kernels import Kernels
 from dpgraph.inference.markov.effects import ALONE, Effects, fill_every_field
 from dpgraph.inference.markov.evidence import LogEvidence
 from dpgraph.inference.markov.loops import ALL_DIFFER, BLOCKS, FEW_ENTRIES, MOST_TABLES, MOVES, NEVER, Cells
+from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.structure.markov import transition_counts
 from dpgraph.structure.tables import Integers, Reals
@@ -394,8 +395,7 @@ def check_settings(states: int, sampler: str, inference: str, numbers: dict[str,
         InferenceError: Naming the setting.
     """
     for name, value, choices in (("sampler", sampler, Sampler), ("inference", inference, Inference)):
-        if value not in get_args(choices):
-            raise InferenceError(f"{name} must be one of {', '.join(map(repr, get_args(choices)))}; got {value!r}")
+        check_choice(name, value, choices, error=InferenceError)
     for name, value in {"n_states": states, **numbers}.items():
         check_whole_number(name, value, 0 if name == "burn_in" else 1)
 

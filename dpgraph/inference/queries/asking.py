@@ -11,7 +11,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from dpgraph.inference.queries.answer import Answer, weights_of_draws
 from dpgraph.inference.queries.contraction import MOST_CELLS, ancestors, conditional
 from dpgraph.inference.queries.question import Evidence, check_targets, evidence_words, read_evidence
 from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
+from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.errors import ConvergenceWarning, InferenceError
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.frozen import FrozenMap
@@ -90,8 +91,7 @@ def query(
     P(smoke=yes | do(bronc=yes)) = 0.5
     """
     check_probability("interval", interval)
-    if method not in get_args(Method):
-        raise InferenceError(f"method must be one of {', '.join(map(repr, get_args(Method)))}; got {method!r:.60}")
+    check_choice("method", method, Method, error=InferenceError)
     if method == "sampling" and samples is not None:
         check_whole_number("samples", samples, 2)
     tables, evidence = asked_of(model, given, do)

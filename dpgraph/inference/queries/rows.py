@@ -19,6 +19,7 @@ from dpgraph.inference.queries.answer import weights_of_draws
 from dpgraph.inference.queries.contraction import conditional
 from dpgraph.inference.queries.question import Evidence, check_targets, read_evidence
 from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
+from dpgraph.privacy.checks import near
 from dpgraph.structure.conversion import PublicWords, is_query
 from dpgraph.structure.domain import Categories, DomainError, NetworkError, Variable, show_levels
 from dpgraph.structure.frozen import FrozenMap
@@ -179,7 +180,11 @@ def codes_of_rows(network: Network, rows: Any) -> tuple[dict[str, npt.NDArray[np
         raise DomainError(f"{problem}, each name once")
     for name in names:
         if name not in network.domain:
-            raise NetworkError(f"a column is no variable of the network; it has {', '.join(network.domain.names)}")
+            hint = near(name, network.domain.names) if type(name) is str else ""
+            raise NetworkError(
+                f"the rows have a column that is not a variable of the network{hint}; "
+                f"variables: {', '.join(network.domain.names)}"
+            )
     with PublicWords(problem):
         values = {name: pd.Series(_cells(rows[name]), dtype=object) for name in names}
     if len({len(column) for column in values.values()}) > 1:
@@ -205,7 +210,7 @@ def _cells(column: Any) -> list[Any]:
 def _codes(name: str, variable: Variable, column: Any) -> npt.NDArray[np.int64]:
     import pandas as pd
 
-    problem = f"column {name!r} holds what is no level; declared: {show_levels(variable.levels)}"
+    problem = f"column {name!r} has values outside its levels; declared: {show_levels(variable.levels)}"
     with PublicWords(problem):
         places, distinct = pd.factorize(column)
     found = np.array([_code(variable, value, problem) for value in distinct] or [UNSEEN], np.int64)

@@ -23,7 +23,7 @@ from dpgraph.mechanisms.additive.plans import (
     weighted_mean,
 )
 from dpgraph.mechanisms.reproduction import check_laws, check_scales, not_measured, register_mechanism, remeasured
-from dpgraph.privacy.checks import check_choice
+from dpgraph.privacy.checks import check_choice, near
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import (
     Description,
@@ -149,7 +149,8 @@ def _of_network(network: Network, mechanism: LaplaceMechanism, unit: PrivacyUnit
         for name in mechanism.margins:
             if name not in network.domain.names or (name,) in tables:
                 raise ReleaseError(
-                    f"margins: {name!r} is no variable of the network without a measured table of its own"
+                    f"margins: {name!r} must be a variable of the network without a measured table of its own"
+                    f"{near(name, set(network.domain.names) - {name})}"
                 )
         alone = {(name,): exact(share) for name, share in mechanism.margins.items()}
         tables = (*tables, *alone)

@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpgraph.privacy.accounts import Made, Receipt, Split, checked_unit, other_choice
+from dpgraph.privacy.checks import near
 from dpgraph.privacy.composition import Filter, Spent, too_dear
 from dpgraph.privacy.errors import BudgetExceededError, LedgerError, ReleaseError
 from dpgraph.privacy.ledger.book import Ledger, Verification, verified
@@ -155,7 +156,7 @@ class DurableAccount:
         while key:
             row = self.chain.own(rows.row(self.chain.dataset, int(key.partition(".")[0])))
             if row is None or row.kind != "split" or (number is not None and row.number >= number):
-                raise self.chain.fault(f"no row paid for the groups of {self.key}")
+                raise self.chain.fault(f"no entry paid for the groups of {self.key}")
             key, number = row.account, row.number
         return number
 
@@ -191,7 +192,7 @@ class DurableAccount:
                 if laid.groups == groups:
                     return Receipt(row.number, row.digest), laid
         names = sorted({one.name for one in groups})
-        raise self.chain.fault(f"no row{'' if number is None else f' {number}'} paid for these groups by {names}")
+        raise self.chain.fault(f"no entry{'' if number is None else f' {number}'} paid for these groups by {names}")
 
     def reopening(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """How another process opens the same account: by its address, without a password."""
@@ -265,8 +266,10 @@ def opened(url: str, dataset: str, given: dict[str, Any], who: str, purpose: str
         with store.reading() as rows:
             chain = opened_chain(store, rows, dataset)
         if chain is None and not create:
+            with store.reading() as rows:
+                hint = near(dataset, rows.datasets())
             raise LedgerError(
-                f"the ledger at {store.shown} has no data set {dataset!r}; {to_make(store.shown, dataset)}"
+                f"the ledger at {store.shown} has no data set {dataset!r}{hint}; {to_make(store.shown, dataset)}"
             )
         chain = _made(store, dataset, asked, *labels) if chain is None else chain
         _check(asked, chain.terms)

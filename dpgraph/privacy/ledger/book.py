@@ -10,6 +10,7 @@ from typing import Any
 
 from dpgraph.privacy.accounts import Split
 from dpgraph.privacy.composition import LESS, Filter, Spent
+from dpgraph.privacy.display import counted
 from dpgraph.privacy.errors import LedgerError, ReleaseError
 from dpgraph.privacy.ledger.row import (
     Allowance,
@@ -65,7 +66,7 @@ class Verification:
 
     def __str__(self) -> str:
         told = "; ".join(self.problems) or "every digest and every total is as it must be"
-        return f"{self.dataset}: {self.rows} rows, {self.spent} spent, head {self.head[:16]}...: {told}"
+        return f"{self.dataset}: {counted(self.rows, 'entry')}, {self.spent} spent, head {self.head[:16]}...: {told}"
 
 
 @dataclass
@@ -104,14 +105,14 @@ def verified(
         try:
             if totals is None:
                 totals = _Totals(terms_of(row.terms, row.unit))
-            problems += [f"row {row.number} {what}" for what in _problems(row, totals)]
+            problems += [f"entry {row.number} {what}" for what in _problems(row, totals)]
         except ReleaseError as error:
-            problems.append(f"row {row.number}: {error}")
+            problems.append(f"entry {row.number}: {error}")
         before, digests[row.digest] = row, row
     if before is None or head is None or (head.number, head.digest) != (before.number, before.digest):
-        problems.append("the newest row is not the one that the head names: rows were removed")
+        problems.append("the newest entry is not the one that the head names: entries were removed")
     if expected_head is not None and expected_head not in digests:
-        problems.append("no row has the digest that was kept elsewhere: rows were removed or written anew")
+        problems.append("no entry has the digest that was kept elsewhere: entries were removed or written anew")
     if release is not None:
         problems += release_problems(release, digests.get)
     whole = totals.accounts.get("") if totals else None
@@ -134,7 +135,7 @@ def _charge_problems(row: LedgerRow, totals: _Totals) -> list[str]:
     """Of a charge: the account's totals and the allowance's, computed again from the event."""
     event = totals.event_of(row)
     if event is None or row.account not in totals.accounts:
-        return ["charges nothing, or an account that no row made"]
+        return ["charges nothing, or an account that no entry made"]
     rule, unit, spent = totals.accounts[row.account]
     after = rule.after(spent, event)
     totals.accounts[row.account] = rule, unit, after
@@ -170,7 +171,7 @@ def _charge_problems(row: LedgerRow, totals: _Totals) -> list[str]:
 def _allow_problems(row: LedgerRow, totals: _Totals) -> list[str]:
     """Of an allowance: it keeps its earlier totals, and the whole's."""
     if "" not in totals.accounts:
-        return ["comes before the row that makes the budget"]
+        return ["comes before the entry that makes the budget"]
     spent = totals.accounts[""][2]
     allowance = laid_down(row.terms, Allowance, who=row.allowance)
     start = Filter(totals.terms.accounting, allowance.limit).start
@@ -190,15 +191,15 @@ def release_problems(release: Any, row_with: Callable[[str], LedgerRow | None]) 
             ends = {end for start in ends for end in _ends(event, parts, start)} if event is not None else ends
     except ReleaseError as error:
         return [str(error)]
-    found = [] if len(parts) in ends else ["the release's event is not that of the rows it names"]
+    found = [] if len(parts) in ends else ["the release's event is not that of the entries it names"]
     unit = text_of(record.unit)
-    found += [f"row {row.number} protects another unit than the release" for row in rows if row.unit != unit]
+    found += [f"entry {row.number} protects another unit than the release" for row in rows if row.unit != unit]
     if not hasattr(release, "scope"):
         return found
     choice = "" if release.scope is None else release.scope.choice
     told = [row for row in rows if row.kind == "charge" and row.terms]
     return found + [
-        f"row {row.number} is of another choice of rows than the release"
+        f"entry {row.number} is of another choice of rows than the release"
         for row in told
         if laid_down(row.terms, Choice).choice != choice
     ]
@@ -230,10 +231,10 @@ def rows_behind(release: Any, row_with: Callable[[str], LedgerRow | None]) -> tu
     record = getattr(release, "provenance", None)
     receipts = record.receipts if isinstance(record, Provenance) else ()
     if not receipts:
-        raise LedgerError("the release names no row of a ledger; a budget in memory paid for it")
+        raise LedgerError("the release names no entry of a ledger; a budget in memory paid for it")
     rows = [row_with(digest) for digest in receipts]
     if any(row is None for row in rows):
-        raise LedgerError("the release names a row that this data set's ledger does not have")
+        raise LedgerError("the release names an entry that this data set's ledger does not have")
     return tuple(row for row in rows if row is not None)
 
 

@@ -122,7 +122,7 @@ def row_of(values: Sequence[Any]) -> LedgerRow:
     """A row from the values of its columns."""
     dataset, number, kind, *texts = values
     if not all(isinstance(text, str) for text in (dataset, *texts)) or not isinstance(number, int) or kind not in KINDS:
-        raise LedgerError("a row of the ledger is not whole; it was edited")
+        raise LedgerError("an entry of the ledger is not whole; it was edited")
     return LedgerRow(*values)
 
 
@@ -136,11 +136,11 @@ def link_problem(row: LedgerRow, before: LedgerRow | None) -> str | None:
     """
     number, previous = (0, "") if before is None else (before.number + 1, before.digest)
     if row.number != number:
-        return f"row {number} is not there: rows were removed or reordered"
+        return f"entry {number} is not there: entries were removed or reordered"
     if digest_of(row) != row.digest:
-        return f"row {number} does not have the digest it was written with: it was edited"
+        return f"entry {number} does not have the digest it was written with: it was edited"
     if row.previous != previous:
-        return f"row {number} does not follow the row before it: rows were edited, removed or reordered"
+        return f"entry {number} does not follow the entry before it: entries were edited, removed or reordered"
     return None
 
 
@@ -212,11 +212,11 @@ def laid_down(text: str, kind: type[T], **given: Any) -> T:
         plain = json.loads(text)
         if kind is Terms and plain["version"] != VERSION:
             raise LedgerError(f"the ledger is of version {plain['version']!r:.20}, which this dpgraph does not read")
-        return value_of(plain, kind, "the row", **given)
+        return value_of(plain, kind, "the entry", **given)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         if isinstance(error, LedgerError):
             raise
-        raise LedgerError(f"the terms in a row of the ledger are not whole ({type(error).__name__})") from None
+        raise LedgerError(f"the terms in an entry of the ledger are not whole ({type(error).__name__})") from None
 
 
 def terms_of(text: str, unit: str) -> Terms:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 #: How long, in seconds, a charge waits for another process to finish its own.
 PATIENCE = 10.0
 #: The words of an error on the fate of a charge.
-NOTHING, UNKNOWN = "nothing was charged", "whether the row was written is not known"
+NOTHING, UNKNOWN = "nothing was charged", "whether the entry was written is not known"
 
 _TEXTS = ", ".join(f"{name} TEXT NOT NULL" for name in COLUMNS if name not in ("dataset", "number"))
 #: Tables, and the indexes that let a charge read three rows however many there are.
@@ -298,13 +298,13 @@ class Chain:
         seen = self.seen
         found = row if row.number == seen.number else rows.row(self.dataset, seen.number)
         if found is None or found.digest != seen.digest:
-            raise self.fault(f"row {seen.number} is not the one that was written: rows were removed or replaced")
+            raise self.fault(f"entry {seen.number} is not the one that was written: entries were removed or replaced")
         return row
 
     def own(self, row: LedgerRow | None) -> LedgerRow | None:
         """A row that a total is read from, held to its digest."""
         if row is not None and digest_of(row) != row.digest:
-            raise self.fault(f"row {row.number} was edited")
+            raise self.fault(f"entry {row.number} was edited")
         return row
 
     def allowed(self, rows: Rows, who: str) -> Spent | None:
@@ -328,11 +328,13 @@ def newest_row(rows: Rows, dataset: str) -> LedgerRow | None:
     head = rows.head(dataset)
     if head is None:
         if rows.row(dataset, 0) is not None:
-            raise LedgerError(f"the ledger of {dataset!r} has rows and no head: it was edited")
+            raise LedgerError(f"the ledger of {dataset!r} has entries and no head: it was edited")
         return None
     row = rows.row(dataset, head.number)
     if row is None or row.digest != head.digest or digest_of(row) != row.digest:
-        raise LedgerError(f"row {head.number} of the ledger of {dataset!r} was edited or removed; nothing is released")
+        raise LedgerError(
+            f"entry {head.number} of the ledger of {dataset!r} was edited or removed; nothing is released"
+        )
     return row
 
 
@@ -345,14 +347,14 @@ def opened_chain(store: Store, rows: Rows, dataset: str) -> Chain | None:
     first = rows.row(dataset, 0)
     before = rows.row(dataset, start - 1) if start else None
     if first is None or link_problem(first, None) is not None or (start and before is None):
-        raise LedgerError(f"the first rows of the ledger of {dataset!r} were edited or removed")
+        raise LedgerError(f"the first entries of the ledger of {dataset!r} were edited or removed")
     for row in rows.rows(dataset, start):
         if (why := link_problem(row, before)) is not None:
             raise LedgerError(f"the ledger of {dataset!r} at {store.shown}: {why}")
         before = row
     if before is None or before.digest != head.digest:
         ends = "none" if before is None else before.number
-        why = f"the rows end at {ends}, and the head is row {head.number}"
+        why = f"the entries end at {ends}, and the head is entry {head.number}"
         raise LedgerError(f"the ledger of {dataset!r} at {store.shown}: {why}")
     return Chain(store, dataset, first, Head(head.number, head.digest))
 

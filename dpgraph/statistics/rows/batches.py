@@ -66,7 +66,7 @@ def check_columns(names: Iterable[Any], domain: Declared, where: str) -> None:
     for name in domain.names:
         if held.count(name) != 1:
             problem = "is not in" if name not in held else "is there more than once in"
-            raise DomainError(f"column {name!r} {problem} {where}; read are {', '.join(domain.names)}")
+            raise DomainError(f"column {name!r} {problem} {where}; each of these once: {', '.join(domain.names)}")
 
 
 #: How the rows of each library are brought into memory.

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
-from dpgraph.privacy.checks import Unsigned
+from dpgraph.privacy.checks import Unsigned, near
 from dpgraph.privacy.scope import Condition, RowCap, RowGroup
 from dpgraph.statistics.rows.arrow import read_columns
 from dpgraph.statistics.rows.batches import NULL_WORDS, Batch, is_string, value_type
@@ -118,7 +118,7 @@ def group_of(where: Mapping[str, Level], domain: Domain, advice: str) -> RowGrou
         raise DomainError(f"where must be variables with a level each, such as {{'region': 'north'}}; got {where!r}")
     for name in where:
         if name not in domain:
-            raise DomainError(f"where names {name!r}, which is not declared; {advice}")
+            raise DomainError(f"where names {name!r}, which is not declared{near(name, domain.names)}; {advice}")
     levels = {name: domain.levels(name)[domain.code(name, level)] for name, level in where.items()}
     return RowGroup(tuple(Condition(name, level, domain[name]) for name, level in levels.items()))
 

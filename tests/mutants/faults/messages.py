@@ -13,6 +13,13 @@ OBJECTS = f"{STRICT}::test_no_object_in_a_cell_refuses_a_table_or_moves_another_
 
 MUTANTS = (
     Mutant(
+        "an empty table told of where the number of rows is private",
+        "privacy/release.py",
+        'if unit.n_is_public and getattr(statistics, "sensitive_rows", None) == 0:',
+        'if getattr(statistics, "sensitive_rows", None) == 0:',
+        ("tests/privacy/test_release.py::test_no_rows_are_told_before_the_charge_where_their_number_is_public_alone",),
+    ),
+    Mutant(
         "the library's own words passed on",
         "structure/conversion.py",
         'DomainError(f"{self._problem} ({_kind(error)})")',

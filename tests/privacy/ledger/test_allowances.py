@@ -165,9 +165,9 @@ def test_groups_within_groups_are_found_again(url):
     women = open_(url).groups(DOMAIN, "region")["north"].groups(DOMAIN, "sex")["F"]
     assert str(women.group) == "region = 'north' and sex = 'F'"
     assert (women.remaining, women.unit.rows_per_person) == (Fraction(1, 20), 2)
-    with pytest.raises(dg.errors.LedgerError, match="no row paid for these groups"):
+    with pytest.raises(dg.errors.LedgerError, match="no entry paid for these groups"):
         open_(url).groups(DOMAIN, "sex")
-    with pytest.raises(dg.errors.LedgerError, match="no row paid for these groups"):
+    with pytest.raises(dg.errors.LedgerError, match="no entry paid for these groups"):
         open_(url).groups(dg.Domain.of({"region": ["north", "south", "east"]}), "region")
 
 
@@ -179,7 +179,7 @@ def test_each_split_has_its_own_groups(url):
     assert second["north"].remaining == Fraction(2, 10)
     assert budget.groups(DOMAIN, "region")["north"].remaining == Fraction(2, 10)
     assert budget.groups(DOMAIN, "region", row=1)["north"].remaining == 0
-    with pytest.raises(dg.errors.LedgerError, match="no row 7"):
+    with pytest.raises(dg.errors.LedgerError, match="no entry 7"):
         budget.groups(DOMAIN, "region", row=7)
 
 

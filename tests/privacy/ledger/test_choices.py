@@ -188,7 +188,7 @@ def test_a_row_says_which_choice_it_was_charged_for(url):
     assert ledger.verify(release=made).ok
     assert ledger.verify(release=whole).ok
     other = replace(made, scope=replace(made.scope, choice="other"))
-    assert "row 4 is of another choice of rows than the release" in ledger.verify(release=other).problems
+    assert "entry 4 is of another choice of rows than the release" in ledger.verify(release=other).problems
 
 
 def test_a_ledger_of_two_choices_in_one_split_is_noticed(sqlite_url):
@@ -210,7 +210,7 @@ def test_an_edited_choice_is_noticed_by_a_charge(sqlite_url):
     with store_of(sqlite_url, create=False).writing() as rows:
         rows._ask("DROP TRIGGER dpgraph_no_update")
         rows._ask("UPDATE dpgraph_ledger SET terms = replace(terms, '\"a\"', '\"b\"') WHERE number = 2")
-    with pytest.raises(dg.errors.LedgerError, match="row 2 was edited"):
+    with pytest.raises(dg.errors.LedgerError, match="entry 2 was edited"):
         groups["south"].charge(spend("0.1"), Made(choice="b"))
 
 

@@ -206,7 +206,7 @@ def test_a_commit_whose_outcome_is_not_known_releases_nothing(sqlite_url):
             return getattr(self.real, name)
 
     place._connection = Failing(place._connection)
-    refused(budget, "disk I/O error; whether the row was written is not known, nothing is released")
+    refused(budget, "disk I/O error; whether the entry was written is not known, nothing is released")
     assert open_(sqlite_url).spent == Fraction(2, 10)  # the charge stands
 
 

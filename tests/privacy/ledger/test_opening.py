@@ -291,8 +291,8 @@ def test_a_release_that_no_row_paid_for_is_noticed(url):
     made = released(budget)
     elsewhere = released(dg.Budget(1))
     ledger = budget.ledger
-    assert "names no row" in str(ledger.verify(release=elsewhere))
-    with pytest.raises(dg.errors.LedgerError, match="names no row"):
+    assert "names no entry" in str(ledger.verify(release=elsewhere))
+    with pytest.raises(dg.errors.LedgerError, match="names no entry"):
         ledger.rows_of(elsewhere)
     dearer = released(dg.Budget(1), "0.2")
     assert not ledger.verify(release=dg.Release(dearer.value, dearer.event, made.unit, True, made.scope)).ok

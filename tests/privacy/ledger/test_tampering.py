@@ -112,7 +112,7 @@ def test_rows_that_were_removed_or_moved_are_noticed_by_open(tmp_path, statement
     path = tmp_path / "ledger.sqlite"
     with_history(path)
     edit(path, *statements)
-    with pytest.raises(dg.errors.LedgerError, match=r"edited|removed|reordered|rows end at"):
+    with pytest.raises(dg.errors.LedgerError, match=r"edited|removed|reordered|entries end at"):
         open_(path)
 
 
@@ -137,7 +137,7 @@ def test_a_row_written_anew_with_a_digest_of_its_own_is_noticed(tmp_path, number
     changed = sealed(replace(row, purpose="another"), row.previous)
     words = (changed.purpose, changed.digest, number)
     edit(path, ("UPDATE dpgraph_ledger SET purpose = ?, digest = ? WHERE number = ?", words))
-    with pytest.raises(dg.errors.LedgerError, match="does not follow the row before it"):
+    with pytest.raises(dg.errors.LedgerError, match="does not follow the entry before it"):
         open_(path)
     assert "does not follow" in str(budget.ledger.verify())
 
@@ -160,7 +160,7 @@ def test_cutting_off_rows_and_head_is_noticed_by_a_head_kept_elsewhere(tmp_path)
     again = open_(path)
     assert again.ledger.verify().ok  # alone, the chain cannot tell
     assert "kept elsewhere" in str(again.ledger.verify(expected_head=kept))
-    with pytest.raises(dg.errors.LedgerError, match="rows were removed or replaced"):
+    with pytest.raises(dg.errors.LedgerError, match="entries were removed or replaced"):
         budget.charge(spend("0.1"))
 
 
@@ -181,7 +181,7 @@ def test_an_older_copy_put_in_place_is_noticed_by_who_saw_the_newer(tmp_path):
     budget.charge(spend("0.9"))
     budget._account.chain.store.close()
     shutil.copy(tmp_path / "copy", path)  # the same file, older content
-    with pytest.raises(dg.errors.LedgerError, match="rows were removed or replaced"):
+    with pytest.raises(dg.errors.LedgerError, match="entries were removed or replaced"):
         budget.charge(spend("0.9"))
 
 
@@ -222,7 +222,7 @@ FORGED = {
     "an allowance passed by": (edited(6, allowance="", allowed=""), "not charged to the allowance"),
     "another unit": (edited(2, unit='{"neighbours":"add-remove","rows_per_person":1}'), "another unit"),
     "another name": (edited(2, mechanism="harmless"), "another mechanism"),
-    "an account from nowhere": (edited(5, account="9.9"), "an account that no row made"),
+    "an account from nowhere": (edited(5, account="9.9"), "an account that no entry made"),
     "a second beginning": (edited(2, kind="open", terms="{}"), "makes the budget anew"),
     "an allowance that forgets": (edited(1, allowed=text("-1")), "changes totals"),
     "a smaller limit": (edited(0, terms=None), "spends more than there was"),
@@ -264,7 +264,7 @@ def test_a_number_of_a_forged_row_is_refused_in_a_few_words(tmp_path, column, pl
         with pytest.raises(dg.errors.LedgerError) as caught:
             _ = open_(path).for_("ann").remaining
         found = str(caught.value)
-    assert "the terms in a row of the ledger are not whole (ReleaseError)" in found
+    assert "the terms in an entry of the ledger are not whole (ReleaseError)" in found
     assert len(found) < 500
 
 
@@ -286,7 +286,7 @@ def test_a_long_ledger_is_opened_by_its_newest_rows_and_verified_whole(tmp_path,
     edit_again.execute("UPDATE dpgraph_ledger SET purpose = 'x' WHERE number = 6")
     edit_again.commit()
     edit_again.close()
-    with pytest.raises(dg.errors.LedgerError, match="row 6 does not have the digest"):
+    with pytest.raises(dg.errors.LedgerError, match="entry 6 does not have the digest"):
         open_(path)
 
 

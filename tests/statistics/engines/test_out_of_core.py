@@ -209,7 +209,7 @@ def test_a_column_missing_in_one_file_of_many_is_refused_before_any_row_is_count
     for part in range(5):
         written(frame(3).drop(columns="age") if part == 3 else frame(3), tmp_path / f"{part}.parquet")
     monkeypatch.setattr(Families, "add", lambda *_: pytest.fail("rows were counted"))
-    assert refusal(tmp_path).startswith("column 'age' is not in 3.parquet; read are color, size, flag, age")
+    assert refusal(tmp_path).startswith("column 'age' is not in 3.parquet; each of these once: color, size, flag, age")
 
 
 def test_files_may_differ_in_types_and_order_as_long_as_each_fits(tmp_path):

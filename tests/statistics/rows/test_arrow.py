@@ -168,7 +168,7 @@ def test_a_file_of_an_unknown_kind_is_refused(name, tmp_path):
 def test_a_missing_column_is_named(engine, name):
     message = refusal(ENGINES[engine](rows(other=[SECRET] * 3).drop(columns=name)))
     assert message.startswith(f"column {name!r} is not in ")
-    assert "read are text, number, flag, age" in message
+    assert "each of these once: text, number, flag, age" in message
 
 
 def test_a_repeated_column_is_refused(tmp_path):

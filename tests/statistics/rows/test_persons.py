@@ -398,5 +398,7 @@ def test_persons_by_bytes_that_are_no_text_are_told_apart():
 
 def test_a_person_who_is_no_column_is_not_said_to_be_declared():
     frame, domain = chain(30, 2)
-    with pytest.raises(dg.errors.DomainError, match=r"column 'who' is not in the table; read are a, b, who$"):
+    with pytest.raises(
+        dg.errors.DomainError, match=r"column 'who' is not in the table; each of these once: a, b, who$"
+    ):
         dg.statistics.cap_rows(frame, domain, "who", 2)
