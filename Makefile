@@ -10,7 +10,7 @@ export NO_MKDOCS_2_WARNING := 1
 # tests start many processes of Python, which compile the package again and again if they may not keep what they compiled
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test proof systems test-all durations test-bare test-lowest test-fast search notebooks wheel fuzz lint docs bench rows clean
+.PHONY: demo test proof systems test-all durations test-bare test-lowest test-fast search notebooks wheel fuzz lint docs bench clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -27,9 +27,6 @@ $(VENV)/%.stamp: pyproject.toml | $(BIN)/python
 
 demo: $(VENV)/demo.stamp  ## a private naive Bayes classifier of a real survey, from cost to model file
 	$(BIN)/python examples/demo.py
-
-rows: $(VENV)/demo.stamp  ## write the data sets of datasets/ to datasets/rows
-	$(BIN)/python datasets/export.py
 
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal -p tests.durations --durations-to .durations
 
@@ -64,7 +61,7 @@ test-fast: $(VENV)/test.stamp  ## the tests and doctests of one folder: make tes
 search: $(VENV)/test.stamp  ## property tests on new random examples, ten times as many
 	$(BIN)/python -m pytest --hypothesis-profile=search -n auto --dist loadfile tests
 
-notebooks: $(VENV)/systems.stamp  ## make the notebook of each tutorial again from its page
+notebooks: $(VENV)/systems.stamp  ## run each tutorial: its outputs, its picture, its notebook
 	$(BIN)/python docs/tutorials/notebooks.py
 
 wheel: $(VENV)/systems.stamp  ## build wheel and sdist into dist/

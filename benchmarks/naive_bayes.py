@@ -40,6 +40,7 @@ def main(splits: int, adult: Path) -> None:
     else:
         print(f"no adult.csv in {adult}: skipped")
     sys.path.insert(0, str(ROOT / "datasets"))
+    from export import declaration
     from export import rows as rows_of
 
     for name, target, neighbours in (
@@ -48,7 +49,7 @@ def main(splits: int, adult: Path) -> None:
         ("affairs", "affairs", "replace"),
         ("anes96", "vote", "replace"),
     ):
-        domain = dg.read_domain(ROOT / "datasets" / f"{name}.toml")
+        domain = dg.read_domain(declaration(name))
         report(f"{name}, {neighbours}", rows_of(name), domain, target, dg.PrivacyUnit(neighbours), 2 * splits, 0.25)
 
 

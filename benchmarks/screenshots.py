@@ -78,7 +78,7 @@ def hidden() -> Any:
     """A hidden Markov model of the simulated event log."""
     import event_log
 
-    domain = dg.read_domain(ROOT / "datasets/event_log.toml")
+    domain = dg.read_domain("example:event_log")
     return dg.PrivateHMM(3, domain, epsilon=5, iterations=100, burn_in=100, random_state=1).fit(
         event_log.simulate(seed=1).rows
     )

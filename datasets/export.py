@@ -1,10 +1,10 @@
 """Writes the rows of the data sets to Parquet, offline, from packages that are installed.
 
 Each raw code or value is mapped to a declared level or number by itself: no row's values depend on another row, and
-nothing is read off the data. The levels and bins are declared in the TOML file beside this one.
+nothing is read off the data. The levels and bins are declared in a TOML file, beside this one or in the package.
 
     python datasets/export.py                      all of them, to datasets/rows
-    python datasets/export.py affairs --out DIR    one, to DIR/affairs.parquet
+    python datasets/export.py anes96 randhie event_log --out dpgraph/files/datasets    those that the package ships
 """
 
 from __future__ import annotations
@@ -170,6 +170,12 @@ def rows(name: str) -> pd.DataFrame:
     if name not in _SETS:
         raise ValueError(f"no data set {name!r}; there are {', '.join(NAMES)}")
     return _SETS[name]()
+
+
+def declaration(name: str) -> str:
+    """What ``read_network`` reads: the package declares the sets whose rows it ships, this folder the others."""
+    own = HERE / f"{name}.toml"
+    return str(own) if own.exists() else f"example:{name}"
 
 
 def write(name: str, folder: str | Path) -> Path:

@@ -15,7 +15,7 @@ Each name has its own help, such as ``help(dg.release)``:
     fit      learn_network, PrivateNaiveBayes, PrivateHMM, PrivateLinearRegression, evaluate, cross_validate
     keep     save, load, write_html, plot, to_pgmpy, from_pgmpy, to_datatree
     more     methods (of a posterior), questions (contrasts, interventions), results (classes of what functions
-             return), statistics (rows as codes), errors, papers, extension, testing (noise for tests)
+             return), statistics (rows as codes), datasets, errors, papers, extension, testing (noise for tests)
 """
 
 from __future__ import annotations
@@ -94,6 +94,7 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
 
     # namespaces
     from dpgraph.privacy import errors as errors
+    from dpgraph.files import datasets as datasets
     from dpgraph import extension as extension
     from dpgraph.inference import methods as methods
     from dpgraph import papers as papers

@@ -15,7 +15,7 @@ import dpgraph as dg
 sys.path.append(str(Path(__file__).parents[1] / "datasets"))
 import export
 
-NETWORK = dg.read_network(export.HERE / "anes96.toml")
+NETWORK = dg.read_network("example:anes96")
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ def simulated() -> None:
     """Fits a log whose states are known, for entries and for whole persons."""
     import event_log
 
-    domain = dg.read_domain(ROOT / "datasets/event_log.toml")
+    domain = dg.read_domain("example:event_log")
     log = event_log.simulate(seed=1)
     print(f"{len(log.rows)} simulated incidents, {domain.sizes['region']} regions, {domain.sizes['month']} months.")
     whom = {"an incident": {}, "everything of a reporter": {"person": "reporter", "rows_per_person": 3}}

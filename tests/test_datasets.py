@@ -26,7 +26,7 @@ def name(request):
 
 @pytest.fixture(scope="module")
 def network(name):
-    return dg.read_network(export.HERE / f"{name}.toml")
+    return dg.read_network(export.declaration(name))
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,16 @@ def rows(name):
 
 
 def test_every_toml_file_has_an_export():
-    assert sorted(path.stem for path in export.HERE.glob("*.toml")) == sorted(export.NAMES)
+    own = [path.stem for path in export.HERE.glob("*.toml")]
+    assert sorted([*own, *dg.datasets.NAMES]) == sorted(export.NAMES)
+
+
+def test_the_package_has_the_rows_that_are_exported(name, rows):
+    if name in dg.datasets.NAMES:
+        pd.testing.assert_frame_equal(dg.datasets.load(name), rows)
+    else:
+        with pytest.raises(dg.errors.FileError, match=f"no data set '{name}'; the package has anes96, event_log"):
+            dg.datasets.load(name)
 
 
 def test_no_variable_stands_alone_and_none_has_many_parents(network):

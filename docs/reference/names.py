@@ -9,7 +9,18 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 PLACE = "<!-- names -->"
-NAMESPACES = ("methods", "questions", "results", "errors", "statistics", "papers", "testing", "extension", "audit")
+NAMESPACES = (
+    "methods",
+    "questions",
+    "results",
+    "errors",
+    "statistics",
+    "papers",
+    "testing",
+    "extension",
+    "audit",
+    "datasets",
+)
 
 
 def homes() -> list[tuple[str, list[tuple[str, str]]]]:

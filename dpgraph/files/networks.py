@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from dpgraph.files import datasets
 from dpgraph.files.digest import unsealed
 from dpgraph.files.limits import MAX_DOCUMENT_BYTES, MAX_NETWORK_BYTES, MAX_TOML_BYTES, excerpt, read_text, shortened
 from dpgraph.privacy.checks import near
@@ -50,7 +51,8 @@ def read_network(source: str | Path) -> Network:
 
     Args:
         source: A ``.toml``, ``.json``, or ``.bif`` file, or ``"example:alarm"`` for one of the networks
-            that pgmpy bundles. Of a JSON file that ``save`` wrote, such as a release, the network in it.
+            that pgmpy bundles, or ``"example:anes96"`` for the declaration of a data set of ``dg.datasets``.
+            Of a JSON file that ``save`` wrote, such as a release, the network in it.
 
     Raises:
         FileError: If the file cannot be read, is cut short, or does not describe a network.
@@ -58,7 +60,7 @@ def read_network(source: str | Path) -> Network:
     >>> read_network("example:asia")
     Network(8 variables, 8 arcs, 36 cells)
     """
-    text_source = str(source)
+    text_source = str(source := _located(source))
     if text_source.startswith(EXAMPLE) or text_source.lower().endswith(".bif"):
         return read_probabilities(source).network
     document = _public_part(source)
@@ -72,17 +74,24 @@ def read_network(source: str | Path) -> Network:
 
 def read_domain(source: str | Path) -> Domain:
     """Reads the variables of a TOML or JSON file, whether or not it has parents, or the domain of any network."""
+    source = _located(source)
     if str(source).startswith(EXAMPLE) or str(source).lower().endswith(".bif"):
         return read_network(source).domain
     document = _public_part(source)
     return with_source_name(source, lambda: domain_of(document.get("variables"), document.get("strict", False)))
 
 
+def _located(source: str | Path) -> str | Path:
+    """The declaration that the package ships of a data set named as an example; any other source as it is."""
+    shipped = {f"{EXAMPLE}{name}": datasets.FOLDER / f"{name}.toml" for name in datasets.NAMES}
+    return shipped.get(str(source), source)
+
+
 def read_probabilities(source: str | Path) -> Any:
     """Reads a network with its probabilities from BIF or an example."""
     from dpgraph.files.bif import read_bif
 
-    text_source = str(source)
+    text_source = str(source := _located(source))
     if text_source.startswith(EXAMPLE):
         from dpgraph.files.pgmpy import example
 

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.files.bif import read_bif
+from dpgraph.files.datasets import NAMES
 from dpgraph.files.limits import excerpt
 from dpgraph.privacy.checks import near
 from dpgraph.privacy.errors import FileError
@@ -197,7 +198,8 @@ def example(name: str) -> Probabilities:
     folder = Path(spec.origin).parent / "utils" / "example_models"
     known = sorted(file.name.removesuffix(".bif.gz") for file in folder.glob("*.bif.gz"))
     if name not in known:
-        raise FileError(f"there is no example network {excerpt(name)}{near(name, known)}; known: {', '.join(known)}")
+        told = f"there is no example {excerpt(name)}{near(name, [*known, *NAMES])}; networks: {', '.join(known)}; "
+        raise FileError(f"{told}data sets: {', '.join(NAMES)}")
     return read_bif(gzip.decompress((folder / f"{name}.bif.gz").read_bytes()).decode())
 
 

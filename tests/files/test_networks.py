@@ -88,7 +88,9 @@ def test_windows_line_ends_and_upper_case_names_are_read(tmp_path):
 
 @pytest.mark.parametrize("name", ["nope", "", "../asia", "ASIA", "asia.bif"])
 def test_an_unknown_example_is_refused_with_those_there_are(name):
-    assert "it has alarm, andes, asia," in refusal(f"example:{name}")
+    told = refusal(f"example:{name}")
+    assert "networks: alarm, andes, asia," in told
+    assert told.endswith("data sets: anes96, event_log, randhie")
 
 
 @pytest.mark.parametrize("tenth", range(10))
