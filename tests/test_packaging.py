@@ -58,9 +58,16 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     tracked = [path for path in (ROOT / "dpgraph").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     assert package == {path.relative_to(ROOT).as_posix() for path in tracked}
     assert {"dpgraph/py.typed", "dpgraph/pages/templates/page.html", "dpgraph/pages/templates/page.js"} <= package
-    assert {Path(name).suffix for name in package} <= set(
-        [".py", ".pyi", ".typed", ".html", ".css", ".js", ".toml", ".parquet"]
-    )
+    assert {Path(name).suffix for name in package} <= {
+        ".py",
+        ".pyi",
+        ".typed",
+        ".html",
+        ".css",
+        ".js",
+        ".toml",
+        ".parquet",
+    }
     assert {f"dpgraph/files/datasets/{name}.parquet" for name in dg.datasets.NAMES} <= package
     rest = {name.partition("/")[2] for name in set(found) - package}
     assert rest == {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
