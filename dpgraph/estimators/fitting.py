@@ -10,20 +10,24 @@ from __future__ import annotations
 import copy
 import math
 import os
+import sys
 import threading
 import warnings
 import weakref
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state, get_tags
 
 from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.checks import check_choice
-from dpgraph.privacy.errors import PriorWarning, ReleaseError, SplitWarning
+from dpgraph.privacy.errors import OwnBudgetWarning, PriorWarning, PrivacyLeakWarning, ReleaseError, SplitWarning
 from dpgraph.privacy.noise import Noise
-from dpgraph.privacy.records import Number, PrivacyUnit, exact
+from dpgraph.privacy.records import Number, PrivacyCost, PrivacyUnit, exact
 from dpgraph.privacy.release import release
 from dpgraph.statistics.rows.persons import KEY_BYTES, PersonCap
 from dpgraph.structure.conversion import PublicWords
@@ -68,6 +72,11 @@ class Fit:
         new = self.new
         budget = fit_budget(mechanism, new.budget, new.unit) if budget is None else budget
         warn_of_other_rows(budget, rows)
+        _warn_of_learned_steps()
+        if new.budget is None and new.noise is None:
+            said = statistics.description
+            names = frozenset(said.parents if hasattr(said, "parents") else said.names)
+            _warn_of_own_budgets(names, PrivacyCost(budget.epsilon, budget.delta))
         self._charges.append((budget, _charges(budget)))
         new.release_ = release(statistics, mechanism, budget=budget, noise=copy.deepcopy(new.noise))
         vars(self._estimator)["unfinished_release"] = new.release_
@@ -153,6 +162,60 @@ def warn_of_other_rows(budget: Any, rows: Any) -> None:
             return
         _warned.add(budget)
     warnings.warn(ADVICE, SplitWarning, stacklevel=4)  # past Fit.release and fit
+
+
+#: What fits with budgets of their own cost, one by one, for the names of their variables.
+_alone: defaultdict[frozenset[str], list[PrivacyCost]] = defaultdict(list)
+
+
+def _warn_of_own_budgets(names: frozenset[str], price: PrivacyCost) -> None:
+    """Warns at the second, fourth, eighth ... fit of the same variables, each with a budget of its own.
+
+    By public facts alone: that a fit happened, its variables' names and its price. Rows are not compared, as every fold
+    of scikit-learn's is a table of its own.
+    """
+    paid = _alone[names]
+    fits = len(paid) + 1
+    if fits > 1 and fits.bit_count() == 1:
+        warnings.warn(
+            f"fit number {fits} of these variables in this process with a budget of its own: the charges add to "
+            f"{sum(paid, price)} so far, if the rows are of the same persons. cross_val_score and GridSearchCV fit for "
+            "each fold and candidate; dpgraph.cross_validate has one price. Or give all fits one "
+            "budget=dpgraph.Budget(...), which adds, refuses, and ends this warning",
+            OwnBudgetWarning,
+            stacklevel=4,
+        )
+    paid.append(price)
+
+
+def _warn_of_learned_steps() -> None:
+    """Warns if a scikit-learn pipeline calls this fit, and an earlier step of it learns from rows, without noise.
+
+    The array's values may not decide a warning, so the pipeline is found among the callers. Encoders with declared
+    categories learn nothing.
+    """
+    frame = sys._getframe()
+    while frame is not None:
+        pipeline = frame.f_locals.get("self") if frame.f_code.co_name == "fit" else None
+        for name, step in pipeline.steps[:-1] if isinstance(pipeline, Pipeline) else ():
+            if _learns(step):
+                warnings.warn(
+                    f"the step {name!r} before this estimator is fitted to the rows without noise: it is not "
+                    "differentially private, and no budget counts it. Declare edges and levels instead: Bins([0, 20, 40]) "
+                    "for a KBinsDiscretizer, categories=[...] for an encoder, bounds_X for a scaler. A step that learns "
+                    "nothing, such as FunctionTransformer, is fine",
+                    PrivacyLeakWarning,
+                    stacklevel=4,
+                )
+        frame = frame.f_back
+
+
+def _learns(step: Any) -> bool:
+    """Whether a step of a pipeline learns from rows, or a transformer within the step."""
+    if not isinstance(step, BaseEstimator):
+        return False
+    parts = [part for part in step.get_params().values() if isinstance(part, TransformerMixin)] or [step]
+    return any(get_tags(one).requires_fit and not isinstance(getattr(one, "categories", None), list) for one in parts)
 
 
 def _identity(rows: Any) -> Callable[[Any], bool]:

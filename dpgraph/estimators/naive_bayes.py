@@ -49,7 +49,7 @@ from dpgraph.statistics.counts import Counts, count
 from dpgraph.statistics.rows.codes import encode
 from dpgraph.statistics.rows.features import is_unread, table_frame
 from dpgraph.structure.conversion import is_table
-from dpgraph.structure.domain import Domain, DomainError, warn_of_many_levels
+from dpgraph.structure.domain import Domain, DomainError, show_levels, warn_of_many_levels
 from dpgraph.structure.network import Network
 
 #: The mechanisms of counts that have a name.
@@ -122,9 +122,10 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         An earlier fit stays as it was if nothing is charged; from the charge on nothing is fitted until all of it is.
 
         Args:
-            X: The features: a table with declared columns, or an array of all declared variables but the target, in
-                order. Or all declared columns where they lie, never loaded whole: the path of a CSV file, a Parquet
-                file or a folder of them, the cursor of a query, or a pyspark or dask DataFrame.
+            X: The features: a table with declared columns; or an array of all declared variables but the target, whose
+                columns are read in the order of declaration, as nothing in it tells names. Or all declared columns
+                where they lie, never loaded whole: the path of a CSV file, a Parquet file or a folder of them, the
+                cursor of a query, or a pyspark or dask DataFrame.
             y: The labels, one a row, with no name or the target's; the name of their column where X holds them.
             person: Whose row each is, where one person may have several: a column of X, or one id a row. As many rows
                 of a person count as the unit protects, chosen as ``count`` chooses. None leaves it to you that nobody
@@ -139,6 +140,8 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         Warns:
             DomainWarning: If a variable has more than 1000 levels.
             SplitWarning: If the budget paid for a fit on other rows before; once for each budget.
+            OwnBudgetWarning: At the second, fourth, eighth ... fit of the same variables without ``budget``.
+            PrivacyLeakWarning: If an earlier step of a scikit-learn pipeline is fitted to the rows.
         """
         with Fit(self) as fit:
             new = fit.new
@@ -237,9 +240,13 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
                 f"X is an array, whose columns have no names, and y {has}: name the target, "
                 f"PrivateNaiveBayes(domain, target=...), one of {', '.join(names)}"
             )
-        if len(names) != features + 1:
-            raise DomainError(f"X has {features} columns; the domain declares {len(names) - 1} features and a target")
-        return [name for name in names if name != target]
+        named = tuple(name for name in names if name != target)
+        if len(named) != features:
+            raise DomainError(
+                f"X has {features} columns, and the domain declares {len(named)} features and the target {target!r}: "
+                f"an array holds the features alone, in the order of declaration, {show_levels(named)}"
+            )
+        return list(named)
 
     def _checked(self, declared: Domain, given: Given, y: Any) -> tuple[Domain, str]:
         left = [name for name in declared.names if name not in given.frame.columns]

@@ -304,7 +304,10 @@ class DeclaredBounds:
         except TypeError:
             raise DomainError(f"bounds_X must be a mapping or a list of bounds; got {self.bounds_X!r}") from None
         if declared != features:
-            raise DomainError(f"X has {features} columns, and bounds_X declares {declared}")
+            raise DomainError(
+                f"X has {features} columns, and bounds_X declares {declared}: give the features alone, without the "
+                "target, in the order of bounds_X"
+            )
 
     def design(
         self, frame: pd.DataFrame, target: tuple[str, npt.NDArray[Any]], intercept: bool, strict: bool = False

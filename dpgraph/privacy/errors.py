@@ -79,4 +79,8 @@ class SplitWarning(UserWarning):
     """Fits on different rows share a budget: their charges cover the loss only if rows did not choose the rows."""
 
 
+class OwnBudgetWarning(UserWarning):
+    """Several fits of the same variables, each with a budget of its own: nothing adds up what they cost together."""
+
+
 __all__ = [name for name in dir() if name.endswith(("Error", "Warning"))]  # pyright: ignore[reportUnsupportedDunderAll]

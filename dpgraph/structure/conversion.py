@@ -138,7 +138,8 @@ def _silence() -> Iterator[None]:
             _SILENCES.discard(silence)
             filters = warnings.filters
             if not _SILENCES:
-                filters[:] = [one for one in filters if one is not _SILENT]
+                # no comprehension: Python 3.12 and 3.13 do not leave a block when Ctrl-C comes inside of one
+                filters[:] = filter(lambda one: one is not _SILENT, filters)
 
 
 def _kind(error: Exception) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder
@@ -90,11 +91,12 @@ def test_persons_are_routed_through_a_pipeline():
 
 
 def test_names_survive_a_transformer_that_keeps_them_and_are_asked_for_where_it_does_not():
-    kept = make_pipeline(OrdinalEncoder().set_output(transform="pandas"), dg.PrivateNaiveBayes(DOMAIN)).fit(X, Y)
+    encoder = OrdinalEncoder(categories=[sorted(set(X["a"]))])
+    kept = make_pipeline(clone(encoder).set_output(transform="pandas"), dg.PrivateNaiveBayes(DOMAIN)).fit(X, Y)
     assert list(kept[-1].feature_names_in_) == ["a"]
     assert set(kept.predict(X)) <= {"n", "y"}
     with pytest.raises(dg.errors.DomainError, match="name the target"):
-        make_pipeline(OrdinalEncoder(), dg.PrivateNaiveBayes(DOMAIN)).fit(X, Y.to_numpy())
+        make_pipeline(encoder, dg.PrivateNaiveBayes(DOMAIN)).fit(X, Y.to_numpy())
 
 
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))

@@ -3,6 +3,7 @@
 import gc
 import warnings
 import weakref
+from collections import defaultdict
 
 import numpy as np
 import pandas as pd
@@ -10,10 +11,14 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import BaggingClassifier
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, MinMaxScaler, OrdinalEncoder
 
 import dpgraph as dg
+from dpgraph.estimators import fitting
 from dpgraph.estimators.fitting import warn_of_other_rows
 
 DOMAIN = dg.Domain.of({"f": [0, 1], "g": [0, 1], "t": [0, 1]})
@@ -144,10 +149,98 @@ def test_a_fit_that_was_refused_paid_for_nothing():
     bayes(budget).fit(X, Y)
 
 
-def test_fits_with_budgets_of_their_own_are_no_split():
-    model = dg.PrivateNaiveBayes(DOMAIN, inference="plug-in")
-    model.fit(X, Y)
-    model.fit(X.head(20), Y.head(20))
+def told(run):
+    """The warnings of fits with budgets of their own."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run()
+    assert not any(one.category is dg.errors.SplitWarning for one in caught)
+    return [str(one.message) for one in caught if one.category is dg.errors.OwnBudgetWarning]
+
+
+@pytest.fixture
+def no_fits(monkeypatch):
+    """A process that fitted nothing yet."""
+    monkeypatch.setattr(fitting, "_alone", defaultdict(list))
+
+
+@pytest.mark.usefixtures("no_fits")
+def test_fits_with_budgets_of_their_own_are_counted_and_their_charges_added():
+    """A search over .1 and .88 in five folds costs 4.9; it said nothing, and that the best fit had cost .1."""
+    search = GridSearchCV(bayes(None), {"epsilon": [0.1, 0.88]}, cv=5, refit=False)
+    said = told(lambda: search.fit(X, Y))
+    assert [one.split(" of these")[0] for one in said] == ["fit number 2", "fit number 4", "fit number 8"]
+    assert [one.split("add to ")[1].split(" (pure)")[0] for one in said] == [
+        *("epsilon 0.2", "epsilon 0.4"),
+        f"epsilon {5 * 0.1 + 3 * 0.88:g}",
+    ]
+    assert all("dpgraph.cross_validate" in one and "budget=dpgraph.Budget(...)" in one for one in said)
+
+
+@pytest.mark.usefixtures("no_fits")
+def test_every_estimator_is_counted_by_the_names_of_its_variables():
+    line = dg.PrivateLinearRegression({"f": (0, 1), "g": (0, 1)}, (0, 1), inference="plug-in", draws=10)
+    assert not told(lambda: (bayes(None).fit(X, Y), line.fit(X, Y)))
+    assert told(lambda: line.fit(X.head(20), Y.head(20)))
+    other = X.rename(columns={"f": "h"})
+    assert not told(lambda: bayes(None).set_params(domain={"h": [0, 1], "g": [0, 1], "t": [0, 1]}).fit(other, Y))
+
+
+@pytest.mark.usefixtures("no_fits")
+def test_a_shared_budget_and_a_study_are_not_counted():
+    budget, study = dg.Budget(9), bayes(None).set_params(noise=dg.testing.SeededNoise(1))
+    assert not told(lambda: [bayes(budget).fit(X, Y) for _ in range(4)])
+    assert not told(lambda: [study.fit(X, Y) for _ in range(4)])
+
+
+@pytest.mark.usefixtures("no_fits")
+def test_what_is_refused_by_a_filter_is_not_spent():
+    """``error`` makes the warning an exception, before the draw."""
+    model = bayes(None).fit(X, Y)
+    warnings.simplefilter("error", dg.errors.OwnBudgetWarning)
+    for _ in range(2):
+        with pytest.raises(dg.errors.OwnBudgetWarning, match="fit number 2"):
+            model.fit(X, Y)
+    assert model.privacy_cost_.epsilon == 1
+
+
+CODED = dg.PrivateNaiveBayes({"f": [0, 1], "g": [0, 1], "t": [0, 1]}, target="t", inference="plug-in")
+LEARNS_NOTHING = [
+    FunctionTransformer(),
+    OrdinalEncoder(categories=[[0, 1], [0, 1]]),
+    ColumnTransformer([("same", FunctionTransformer(), [0, 1])]),
+    make_pipeline(FunctionTransformer(), "passthrough"),
+]
+
+
+@pytest.mark.parametrize("step", LEARNS_NOTHING, ids=repr)
+def test_a_step_that_learns_nothing_is_no_leak(step):
+    """``filterwarnings = error``."""
+    assert len(make_pipeline(step, CODED).fit(X, Y).predict(X)) == len(X)
+
+
+LEARNS = [
+    KBinsDiscretizer(2, encode="ordinal", quantile_method="averaged_inverted_cdf"),
+    OrdinalEncoder(),
+    MinMaxScaler(),
+    ColumnTransformer([("scaled", MinMaxScaler(), [0, 1])]),
+    make_pipeline(FunctionTransformer(), MinMaxScaler()),
+]
+
+
+@pytest.mark.parametrize("step", LEARNS, ids=repr)
+def test_a_step_that_learned_from_rows_is_said_before_anything_is_charged(step):
+    budget = dg.Budget(1)
+    pipeline = Pipeline([("first", step), ("last", clone(CODED).set_params(budget=budget))])
+    with pytest.raises(dg.errors.PrivacyLeakWarning, match=r"step 'first' .*fitted to the rows without noise.*Bins"):
+        pipeline.fit(X, Y)
+    assert not budget.events
+
+
+def test_regression_in_a_pipeline_that_is_scored_is_said_as_well():
+    line = dg.PrivateLinearRegression([(0, 1), (0, 1)], (0, 1), inference="plug-in", draws=10, budget=dg.Budget(9))
+    with pytest.raises(dg.errors.PrivacyLeakWarning, match="'minmaxscaler'"):
+        cross_val_score(make_pipeline(MinMaxScaler(), line), X, Y, cv=2, error_score="raise")
 
 
 def test_splitters_of_scikit_learn_are_warned_of():

@@ -1,5 +1,7 @@
 """What is predicted is said, never guessed; and columns that nobody declared do not matter, at fit or later."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -61,11 +63,29 @@ def test_an_array_is_fitted_as_the_table_is_where_the_target_is_said(labels, set
 
 
 def test_an_encoders_array_is_fitted_by_the_name_of_y():
-    fitted = make_pipeline(OrdinalEncoder(), classifier()).fit(X, Y)
+    encoder = OrdinalEncoder(categories=[[0, 1], [0, 1]])
+    fitted = make_pipeline(encoder, classifier()).fit(X, Y)
     assert fitted[-1].model_.target == "spam"
     assert fitted.score(X, Y) > 0.8
     with pytest.raises(dg.errors.DomainError, match="target="):
-        make_pipeline(OrdinalEncoder(), classifier()).fit(X, Y.to_numpy())
+        make_pipeline(encoder, classifier()).fit(X, Y.to_numpy())
+
+
+def test_an_array_that_holds_the_target_is_refused_with_the_order_of_declaration():
+    both = np.column_stack([Y, X])
+    refused(
+        dg.Budget(5), "3 columns, .* 2 features and the target 'spam': .* order of declaration, 'word', 'link'", both, Y
+    )
+    fitted = classifier().fit(X.to_numpy(), Y)
+    for call in (
+        fitted.predict,
+        fitted.model_.predict_proba,
+        partial(dg.evaluate, fitted, y=Y, epsilon=1, budget=dg.Budget(1)),
+    ):
+        with pytest.raises(dg.errors.DomainError, match="X has 3 "):
+            call(both)
+    with pytest.raises(dg.errors.DomainError, match=r"pd\.DataFrame\(rows, columns="):
+        dg.evaluate(fitted, both, epsilon=1, budget=dg.Budget(1))
 
 
 def test_a_y_of_another_name_is_refused_and_its_name_is_not_repeated():

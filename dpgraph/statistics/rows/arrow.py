@@ -112,6 +112,8 @@ def _remedy(rows: Any) -> str:
     """Advice for rows that are plain Python, or a query that has not been run."""
     if isinstance(rows, dict | list):
         return ": of plain lists make a table first, pd.DataFrame(rows)"
+    if isinstance(rows, np.ndarray):
+        return ": of an array make a table, which has names, pd.DataFrame(rows, columns=[...])"
     if callable(getattr(rows, "cursor", None)):
         return ": of a connection give the cursor of a SELECT, connection.execute(...)"
     if callable(getattr(rows, "collect", None)):

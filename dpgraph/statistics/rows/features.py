@@ -17,7 +17,7 @@ from dpgraph.statistics.rows.codes import Codes, encode
 from dpgraph.statistics.rows.design_columns import regression_features
 from dpgraph.structure.conversion import PublicWords, array_of, is_query, is_table
 from dpgraph.structure.design import LinearDesign
-from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, DomainWarning, Variable
+from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, DomainWarning, Variable, show_levels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,7 +124,10 @@ def named_array(X: Any, names: Sequence[str], strict: bool) -> pd.DataFrame:
     if array.ndim != 2:
         raise DomainError(PROBLEM)
     if array.shape[1] != len(names):
-        raise DomainError(f"X has {array.shape[1]} columns, and the model has {len(names)} features")
+        raise DomainError(
+            f"X has {array.shape[1]} columns, and the model has {len(names)} features: an array holds these alone, "
+            f"without the target, in the order {show_levels(tuple(names))}"
+        )
     return array_frame(array, names, strict=strict)
 
 

@@ -167,6 +167,20 @@ MUTANTS = (
         (f"{SPLITS}::test_the_second_fit_on_other_rows_warns_once_with_the_numbers_and_the_right_call",),
     ),
     Mutant(
+        "the warning of fits with budgets of their own is gone",
+        "estimators/fitting.py",
+        "    if fits > 1 and fits.bit_count() == 1:\n",
+        "    if False:\n",
+        (f"{SPLITS}::test_fits_with_budgets_of_their_own_are_counted_and_their_charges_added",),
+    ),
+    Mutant(
+        "a step that learns from rows before an estimator passes",
+        "estimators/fitting.py",
+        "            if _learns(step):\n",
+        "            if False:\n",
+        (f"{SPLITS}::test_a_step_that_learned_from_rows_is_said_before_anything_is_charged",),
+    ),
+    Mutant(
         "rows are compared by content",
         "estimators/fitting.py",
         "    return lambda other: reference() is other\n",

@@ -8,8 +8,8 @@ MUTANTS = (
     Mutant(
         "the last declared variable taken for the target of an array",
         "estimators/naive_bayes.py",
-        "return [name for name in names if name != target]",
-        "return list(names[:-1])",
+        "named = tuple(name for name in names if name != target)",
+        "named = names[:-1]",
         (f"{TARGETS}::test_an_array_is_fitted_as_the_table_is_where_the_target_is_said",),
     ),
     Mutant(
