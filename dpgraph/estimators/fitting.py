@@ -201,9 +201,9 @@ def _warn_of_learned_steps() -> None:
             if _learns(step):
                 warnings.warn(
                     f"the step {name!r} before this estimator is fitted to the rows without noise: it is not "
-                    "differentially private, and no budget counts it. Declare edges and levels instead: Bins([0, 20, 40]) "
-                    "for a KBinsDiscretizer, categories=[...] for an encoder, bounds_X for a scaler. A step that learns "
-                    "nothing, such as FunctionTransformer, is fine",
+                    "differentially private, and no budget counts it. Declare edges and levels instead: "
+                    "Bins([0, 20, 40]) for a KBinsDiscretizer, categories=[...] for an encoder, bounds_X for a scaler. "
+                    "A step that learns nothing, such as FunctionTransformer, is fine",
                     PrivacyLeakWarning,
                     stacklevel=4,
                 )
