@@ -3,11 +3,12 @@
 Simulated worlds: a population of known scores, n held-out rows drawn from it, one release, intervals at 90 %. The
 worlds that settings were chosen on and the worlds they are judged on differ in their populations, sizes and seeds.
 
-    python benchmarks/evaluation.py judge      # choose: the other worlds; adult: real rows, where they are there
+    python benchmarks/evaluation.py judge      # choose: the other worlds; adult: real rows, where they are there; bins
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import time
@@ -28,7 +29,7 @@ from dpgraph.statistics.outcomes import classifier_outcomes, entry_outcomes, reg
 from dpgraph.structure.outcomes import Classification, Entries, Regression
 
 ADULT = Path(__file__).parents[2] / "shared/data/adult.csv"
-ATOMS = 4001
+ATOMS, TENTHS = 4001, (0.6, 0.7, 0.8, 0.9)
 
 
 class World(NamedTuple):
@@ -48,10 +49,10 @@ class Setting:
     neighbours: str
 
 
-def binary(spread: float, confidence: float) -> World:
-    """Two classes with log odds of scale ``spread``; the model multiplies them by ``confidence``."""
+def binary(spread: float, confidence: float, middle: float = 0.0) -> World:
+    """Two classes with log odds of scale ``spread`` about ``middle``, from which the model moves them away."""
     odds = spread * ndtri((np.arange(ATOMS) + 0.5) / ATOMS)
-    yes, said = expit(odds), expit(confidence * odds)
+    yes, said = expit(middle + odds), expit(middle + confidence * odds)
     probabilities = np.column_stack([1 - said, said])
     return _classes(np.column_stack([1 - yes, yes]), probabilities)
 
@@ -78,7 +79,19 @@ def _classes(true: np.ndarray, said: np.ndarray) -> World:
         return classifier_outcomes(task, truth, said[atoms])
 
     truth = {"accuracy": right, "log-loss": (true * log_loss).sum(axis=1).mean()}
+    if true.shape[1] == 2:
+        (no, yes), given = true.T, said[:, 1] > 0.5
+        truth["AUC"] = area(said[:, 1], no, yes)
+        truth |= {"sensitivity": yes[given].sum() / yes.sum(), "specificity": no[~given].sum() / no.sum()}
+        truth["positive predictive value"] = yes[given].mean()
     return World(truth | {"Brier score": (true * brier).sum(axis=1).mean()}, draw)
+
+
+def area(score: np.ndarray, no: np.ndarray, yes: np.ndarray) -> float:
+    """The area under the ROC curve of rows of different scores, each with its weights in two classes."""
+    order = np.argsort(score)
+    no, yes = no[order], yes[order]
+    return float((yes * (np.cumsum(no) - no / 2)).sum() / yes.sum() / no.sum())
 
 
 def errors(spread: float, tail: float) -> World:
@@ -116,6 +129,7 @@ def entries(outcomes: int, power: float) -> World:
 CHOSEN_ON = {
     "2 classes, .76": lambda: binary(2.0, 1.0),
     "2 classes, .91": lambda: binary(7.0, 1.5),
+    "2 classes, 5 %": lambda: binary(1.5, 1.0, -3.6),
     "4 classes": lambda: several(4, 2.0, 1.2, 0),
     "errors": lambda: errors(0.1, 0.0),
     "entries": lambda: entries(40, 1.2),
@@ -124,6 +138,8 @@ JUDGED_ON = {
     "2 classes, .65": lambda: binary(0.8, 1.4),
     "2 classes, .84": lambda: binary(3.5, 1.3),
     "2 classes, .985": lambda: binary(45.0, 1.0),
+    "2 classes, 17 %": lambda: binary(0.6, 1.2, -1.7),
+    "2 classes, 10 %": lambda: binary(1.6, 1.0, -3.0),
     "3 classes": lambda: several(3, 3.0, 1.5, 1),
     "errors, wide tail": lambda: errors(0.06, 0.05),
     "entries, 200 kinds": lambda: entries(200, 1.0),
@@ -180,6 +196,27 @@ def study(kind: str, repeats: int, part: str) -> None:
         print(f"{name}: {of_score.held.min():.3f} to {of_score.held.max():.3f}, mean {of_score.held.mean():.3f}")
 
 
+#: Candidates for the edges between bins of P(class) above one half; the others mirror them.
+EDGES = {8: (0.7, 0.9, 0.97), 12: (*TENTHS, 0.97), 14: (*TENTHS, 0.97, 0.99), 16: (*TENTHS, 0.97, 0.99, 0.997)}
+
+
+def bins() -> None:
+    """What each number of bins takes from the area, and the noise in it, in cells' deviations over the rows."""
+    rows = []
+    for middle, spread in itertools.product((0.0, -1.7, -3.0, -4.6), (0.6, 1.2, 2.0, 4.0)):
+        score = expit(middle + spread * ndtri((np.arange(400 * ATOMS) + 0.5) / (400 * ATOMS)))
+        for many, edges in EDGES.items():
+            place = np.searchsorted([*(1 - edge for edge in edges[::-1]), 0.5, *edges], score)
+            no, yes = (np.bincount(place, each, many) / len(score) for each in (1 - score, score))
+            exact, below = area(score, 1 - score, score), np.cumsum(no) - no / 2
+            found = (yes @ below) / yes.sum() / no.sum()
+            over, under = below / no.sum() - found, 1 - found - (np.cumsum(yes) - yes / 2) / yes.sum()
+            noise = np.sqrt((over**2).sum() / yes.sum() ** 2 + (under**2).sum() / no.sum() ** 2)
+            rows.append({"positives": round(yes.sum(), 3), "AUC": round(exact, 3), "bins": many, "off": found - exact, "noise": noise})
+    table = pd.DataFrame(rows).pivot_table(index=["positives", "AUC"], columns="bins", values=["off", "noise"])
+    print(table.to_string(float_format=lambda x: f"{x:.4f}"))
+
+
 def adult(runs: int, splits: int) -> None:
     """The accuracy of a private naive Bayes classifier on 9 000 held-out rows: released beside exact, rows public."""
     if not ADULT.exists():
@@ -220,12 +257,14 @@ def adult(runs: int, splits: int) -> None:
 
 
 @click.command()
-@click.argument("kind", type=click.Choice(["choose", "judge", "adult"]), default="judge")
+@click.argument("kind", type=click.Choice(["choose", "judge", "adult", "bins"]), default="judge")
 @click.option("--repeats", default=1000, show_default=True, help="Worlds, or runs of a split.")
 @click.option("--part", default="", help="Only the worlds whose names hold this.")
 def main(kind: str, repeats: int, part: str) -> None:
     """Runs one study."""
-    if kind == "adult":
+    if kind == "bins":
+        bins()
+    elif kind == "adult":
         adult(repeats, splits=10)
     else:
         study(kind, repeats, part)

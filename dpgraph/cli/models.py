@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,10 +35,16 @@ RAW = click.option(
 @click.argument("model")
 @click.argument("rows")
 @INTERVAL
+@click.option(
+    "--costs",
+    type=(float, float),
+    metavar="POSITIVE NEGATIVE",
+    help="What a false positive and a false negative cost: of two classes, prints the cheapest threshold.",
+)
 @spends
 @JSON
 @click.option("--out", type=OUT_PATH, help="Where to write the release as well.")
-def evaluate(payer: Payer, model: str, rows: str, interval: float, as_json: bool, out: Path | None) -> None:
+def evaluate(payer: Payer, model: str, rows: str, interval: float, costs: Any, as_json: bool, out: Path | None) -> None:
     """Judge MODEL on held-out ROWS, which hold its target too, and are private rows as any others.
 
     Prints the scores of a classifier, a regression or a hidden Markov model with intervals, from one release.
@@ -49,7 +56,13 @@ def evaluate(payer: Payer, model: str, rows: str, interval: float, as_json: bool
     from dpgraph.structure.outcomes import Classification, OutcomeDescription
 
     loaded, budget = load(model, progress=True), payer.budget()
-    planned = LaplaceMechanism(payer.epsilon).event(OutcomeDescription(task_of(loaded)), budget.unit)
+    task = task_of(loaded)
+    planned = LaplaceMechanism(payer.epsilon).event(OutcomeDescription(task), budget.unit)
+    if costs is not None:
+        if not isinstance(task, Classification) or len(task.classes) != 2:
+            raise click.UsageError("--costs is of a classifier of two classes")
+        if not (min(costs) >= 0 and 0 < max(costs) < math.inf):
+            raise click.UsageError("--costs takes two finite numbers, at least 0, and not both 0")
     if only_priced(payer, planned, budget):
         return
     if out is not None:
@@ -61,9 +74,13 @@ def evaluate(payer: Payer, model: str, rows: str, interval: float, as_json: bool
             save_charged(judged.release, out)
             say(f"wrote {out}")
         frames = {"scores": judged.to_frame()}
-        if isinstance(judged.release.value.description.task, Classification):
+        if isinstance(task, Classification):
             frames |= {"confusion": judged.confusion, "reliability": judged.reliability}
+            frames |= {"thresholds": judged.thresholds} if len(task.classes) == 2 else {"classes": judged.classes}
         tables: dict[str, Any] = {name: frame.to_dict("records") for name, frame in frames.items()}
+        if costs is not None:
+            threshold, cost = judged.threshold(false_positive=costs[0], false_negative=costs[1])
+            tables["cheapest"] = [{"threshold": threshold, "cost": cost.estimate, "low": cost.low, "high": cost.high}]
         if as_json:
             show_json({name: records(table) for name, table in tables.items()}, indent=1)
         else:

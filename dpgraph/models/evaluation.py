@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from dpgraph.inference.arguments import check_probability
 from dpgraph.inference.counts.noisy_counts import (
@@ -39,6 +40,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+#: Values of an area under the ROC curve that are tried.
+AREAS = 1001
+#: Each rate: its cells and the rest of them, (true, given) as 1 for the class and 0 for the others.
+RATES = {
+    "sensitivity": ((1, 1), (1, 0)),
+    "specificity": ((0, 0), (0, 1)),
+    "positive predictive value": ((1, 1), (0, 1)),
+}
 #: Numbers of rows that stand for a private n, each the mean of an equally likely slice, and points of a slice.
 ROWS, SLICES = 15, 50
 
@@ -105,6 +114,67 @@ class Evaluation:
         return pd.DataFrame(confusion_rows(*self._block("confusion"), self.interval))
 
     @cached_property
+    def classes(self) -> pd.DataFrame:
+        """Each class against all others: class, score, estimate, low, high, noise_sd. Of two, the second alone.
+
+        The scores are the AUC, sensitivity, specificity and positive predictive value of the predicted class. The AUC
+        is that of P(class) rounded to its bin, ties counting half; the interval reaches up by the most that ties may hide.
+
+        Raises:
+            InferenceError: If it is no classifier's, or nothing of it was released.
+        """
+        import pandas as pd
+
+        task = self.release.value.description.task
+        if not isinstance(task, Classification):
+            raise InferenceError("only a classifier has scores of each class")
+        one, size = self.release.value, len(task.classes)
+        rows = [
+            (task.classes[k], name, *score)
+            for k in ((1,) if size == 2 else range(size))
+            for name, score in class_scores(one, task, k, self.interval)
+        ]
+        return pd.DataFrame(rows, columns=["class", "score", "estimate", "low", "high", "noise_sd"])
+
+    @cached_property
+    def thresholds(self) -> pd.DataFrame:
+        """The rates of giving the second of two classes where its probability is above a threshold.
+
+        threshold, sensitivity, specificity, positive predictive value, each with its low and high. Below .5 a
+        probability of exactly the threshold counts as above.
+
+        Raises:
+            InferenceError: If the scores of two classes were not released.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(threshold_rows(*self._of_two(), self.interval))
+
+    def threshold(self, *, false_positive: float, false_negative: float) -> tuple[float, Score]:
+        """The threshold with the least expected cost of a row, and that cost: free, of the released counts.
+
+        0 stands for always giving the second class, 1 for never. The interval holds the costs at all thresholds at
+        once. The estimate is the least of several noisy ones, and may be too small by the noise.
+
+        Args:
+            false_positive: The cost of giving the second class where it is not true, at least 0.
+            false_negative: The cost of not giving it where it is true, at least 0.
+
+        Raises:
+            InferenceError: If a cost is below 0, or the scores of two classes were not released.
+        """
+        costs = float(false_positive), float(false_negative)
+        if not (min(costs) >= 0 and 0 < max(costs) < math.inf):
+            raise InferenceError(f"costs are finite numbers, at least 0, and not both 0; got {costs}")
+        return cheapest_threshold(*self._of_two(), *costs, self.interval)
+
+    def _of_two(self) -> tuple[NoisyOutcomes, Classification]:
+        noisy, task = self._block("auc")
+        if len(task.classes) != 2:
+            raise InferenceError(f"thresholds are of two classes; these are {len(task.classes)}")
+        return noisy, task
+
+    @cached_property
     def commonest(self) -> tuple[Any, Score]:
         """The label that most rows seem to have and their share, with its interval: the accuracy of always giving it.
 
@@ -137,12 +207,11 @@ class Evaluation:
         return self.release.value, task
 
     def __repr__(self) -> str:
-        name, (estimate, low, high, _) = next(iter(self.scores.items()))
+        shown = [(name, score) for name, score in self.scores.items() if name == "AUC"]
+        first = [next(iter(self.scores.items())), *shown]
+        told = ", ".join(f"{name} {score[0]:.4g} ({score[1]:.4g} to {score[2]:.4g})" for name, score in first)
         event, note = self.release.event, "" if self.release.private else "; NOT PRIVATE: the noise was seeded"
-        return (
-            f"Evaluation({name} {estimate:.4g} ({low:.4g} to {high:.4g}), {PrivacyCost(event.epsilon, event.delta)}, "
-            f"protecting {self.release.unit}{note})"
-        )
+        return f"Evaluation({told}, {PrivacyCost(event.epsilon, event.delta)}, protecting {self.release.unit}{note})"
 
     def _repr_html_(self) -> str:
         return as_html(
@@ -215,6 +284,8 @@ def all_scores(noisy: NoisyOutcomes, interval: float) -> Iterator[tuple[str, Sco
             yield "accuracy", share_score(noisy, *right_and_wrong(noisy, task), interval)
             if "log_loss" in task.scores:
                 yield "log-loss", _scaled(_mean(noisy, "log-loss", interval), task.largest_loss or 0.0)
+            if len(task.classes) == 2:
+                yield from class_scores(noisy, task, 1, interval)
             if "brier" in task.scores:
                 yield "Brier score", _scaled(_mean(noisy, "brier", interval), 2.0)
         case Regression() as task:
@@ -272,10 +343,20 @@ def right_and_wrong(noisy: NoisyOutcomes, task: Classification) -> tuple[list[Ev
         diagonal = table.reshape(size, size).trace()
         right.append(evidence(noisy, diagonal, ("confusion", size)))
         wrong.append(evidence(noisy, table.sum() - diagonal, ("confusion", size * (size - 1))))
-    if (bins := noisy.block("reliability")) is not None and len(bins) > 1:
+    if len(task.ranked) == 1:
+        (tn, fp), (fn, tp) = _beyond(noisy, "scores", len(task.bins))
+        right.append(evidence(noisy, tn + tp, ("scores", 2 * len(task.bins))))
+        wrong.append(evidence(noisy, fp + fn, ("scores", 2 * len(task.bins))))
+    elif (bins := noisy.block("reliability")) is not None and len(bins) > 1:
         right.append(evidence(noisy, bins[::2].sum(), ("reliability", len(bins) // 2)))
         wrong.append(evidence(noisy, bins[1::2].sum(), ("reliability", len(bins) // 2)))
     return right, wrong
+
+
+def _beyond(noisy: NoisyOutcomes, name: str, place: int) -> Reals:
+    """The noisy numbers of rows by class (others, the class) and score (before the bin, from it on), shape (2, 2)."""
+    cells = _cells(noisy, name).reshape(2, -1)
+    return np.stack([cells[:, :place].sum(axis=1), cells[:, place:].sum(axis=1)], axis=1)
 
 
 def share_score(
@@ -299,13 +380,113 @@ def share_score(
         draws = share_draws(part, noisy.n - part, points[:, 2], kinds)
         none, every = (count.allows(known, end, surprise(interval)) for end in (0, noisy.n))
     else:
-        counts = latent_count(within, kinds=kinds), latent_count(without, kinds=(kinds[1], kinds[0]))
-        draws = share_draws(counts[0].at(points[:, 0]), counts[1].at(points[:, 1]), points[:, 2], kinds)
-        none = counts[0].allows(within, 0, surprise(interval))
-        every = counts[1].allows(without, 0, surprise(interval))
-        share = float(np.median(draws))
-        noise *= math.hypot(share, 1 - share)
+        score = part_score(within, without, interval, kinds)
+        return score._replace(noise_sd=noise * math.hypot(score.estimate, 1 - score.estimate))
     return score_of_draws(draws, interval, none, every, noise)
+
+
+def part_score(
+    within: list[Evidence], without: list[Evidence], interval: float, kinds: tuple[int, int] = (1, 1)
+) -> Score:
+    """The share of some rows among themselves and others, from noisy numbers of both, whose sum nothing else tells."""
+    counts, points = (latent_count(within, kinds=kinds), latent_count(without, kinds=(kinds[1], kinds[0]))), lattice(3)
+    draws = share_draws(counts[0].at(points[:, 0]), counts[1].at(points[:, 1]), points[:, 2], kinds)
+    none, every = (
+        count.allows(known, 0, surprise(interval)) for count, known in zip(counts, (within, without), strict=True)
+    )
+    share, rows = float(np.median(draws)), max(1.0, sum(float(count.nodes @ count.weights) for count in counts))
+    sds = [sum(e.deviation**-2 for e in known) ** -0.5 for known in (within, without)]
+    return score_of_draws(draws, interval, none, every, math.hypot((1 - share) * sds[0], share * sds[1]) / rows)
+
+
+def class_scores(noisy: NoisyOutcomes, task: Classification, k: int, interval: float) -> Iterator[tuple[str, Score]]:
+    """AUC, sensitivity, specificity and positive predictive value of a class against all others, as far as released."""
+    if task.ranked:
+        name = task.ranked[k if len(task.ranked) > 1 else 0]
+        cells, deviation = _cells(noisy, name).reshape(2, -1), evidence(noisy, 0, (name, 1)).deviation
+        yield "AUC", area_score(cells, task.cuts, deviation, interval)
+    size, found = len(task.classes), {}
+    if (cells := noisy.block("confusion")) is not None:
+        table, own = cells.reshape(size, size), np.arange(size) == k
+        for truth, said in np.ndindex(2, 2):
+            there = np.ix_(own == truth, own == said)
+            found[truth, said] = [evidence(noisy, table[there].sum(), ("confusion", table[there].size))]
+    if task.ranked == ("scores",):
+        for at, value in np.ndenumerate(_beyond(noisy, "scores", len(task.bins))):
+            found.setdefault(at, []).append(evidence(noisy, value, ("scores", len(task.bins))))
+    if found:
+        for name, (part, rest) in RATES.items():
+            kinds = [(size - 1) ** (2 - sum(at)) for at in (part, rest)]
+            yield name, part_score(found[part], found[rest], interval, (kinds[0], kinds[1]))
+
+
+def area_score(cells: Reals, cuts: tuple[float, ...], deviation: float, interval: float) -> Score:
+    """The area under the ROC curve of noisy numbers of rows by class and bin of the score, shape (2, bins).
+
+    Each value a is tested: the sum over pairs of a row of each class, 1 where the class has the larger bin, 1/2 where
+    they share one, less a, has mean 0 at the true value and a known variance by noise and sampling. The interval holds
+    the values that are not refused (Fieller), and reaches to the largest area that ties may hide: where odds in a bin
+    are calibrated and differ by a factor r at most, its rows have an area of at most 1 / (1 + r^(-1/2)) (P71).
+    """
+    others, own = cells
+    width, a = len(own), np.linspace(0.0, 1.0, AREAS)
+    order = (np.tri(width) + np.tri(width, k=-1)) / 2
+    edges = np.array([0.0, *cuts, 1.0])
+    with np.errstate(divide="ignore"):
+        odds = edges / (1 - edges)
+    finer = order + np.diag(1 / (1 + np.sqrt(odds[:-1] / odds[1:])) - 0.5)
+    z, found = float(ndtri((1 + interval) / 2)), []
+    for pairs in (order, finer):
+        over, under = (pairs @ others)[:, None] - a * others.sum(), (own @ pairs)[:, None] - a * own.sum()
+        both = deviation**2 * ((pairs**2).sum() - 2 * a * pairs.sum() + a**2 * width**2)
+        noise = np.maximum(deviation**2 * ((over**2).sum(axis=0) + (under**2).sum(axis=0) - both), deviation**2 * both)
+        luck = np.maximum(own, 0) @ over**2 + np.maximum(others, 0) @ under**2
+        off = own @ over
+        found.append((off**2 / np.maximum(noise + luck, 1e-12), noise))
+    kept = [np.flatnonzero(off <= max(z**2, off.min())) for off, _ in found]
+    best = int(found[0][0].argmin())
+    many = max(float(own.sum() * others.sum()), 1.0)
+    low, high = a[min(kept[0][0], kept[1][0])], a[max(kept[0][-1], kept[1][-1])]
+    return Score(float(a[best]), float(low), float(high), math.sqrt(found[0][1][best]) / many)
+
+
+def threshold_rows(noisy: NoisyOutcomes, task: Classification, interval: float) -> Iterator[dict[str, float]]:
+    """The rates of giving the second of two classes from each cut of its score on."""
+    for place, cut in enumerate(task.cuts, 1):
+        cells, row = _beyond(noisy, "scores", place), {"threshold": cut}
+        sizes = (place, len(task.cuts) + 1 - place)
+        found = {at: [evidence(noisy, value, ("scores", sizes[at[1]]))] for at, value in np.ndenumerate(cells)}
+        for name, (part, rest) in RATES.items():
+            score = part_score(found[part], found[rest], interval)
+            row |= {name: score.estimate, f"{name} low": score.low, f"{name} high": score.high}
+        yield row
+
+
+def cheapest_threshold(
+    noisy: NoisyOutcomes, task: Classification, false_positive: float, false_negative: float, interval: float
+) -> tuple[float, Score]:
+    """The cut of the score with the least expected cost of a row, among 0 (always), the cuts, and 1 (never).
+
+    The interval holds the costs at all cuts at once, so also that at the one the noise has chosen.
+    """
+    cells, scale = _cells(noisy, "scores"), evidence(noisy, 0, ("scores", 1)).deviation
+    place, cuts = np.arange(len(cells) // 2), np.array([0.0, *task.cuts, 1.0])
+    said = place >= np.arange(len(cuts))[:, None]
+    costs = np.hstack([false_positive * said, false_negative * ~said])
+    rows = likely_row_numbers(noisy)
+    n, middle = float(np.median(rows)), costs.mean(axis=1, keepdims=True)
+    cost = middle[:, 0] + (costs - middle) @ cells / n
+    counts = onto_simplex(cells, n)
+    noise, luck = scale * (costs - middle), np.sqrt(counts) * (costs - (costs @ counts / n)[:, None])
+    number = (cost - middle[:, 0])[:, None] * rows.std()
+    every = np.hstack([noise, luck, number]) / n
+    sd = np.maximum(np.sqrt((every**2).sum(axis=1)), 1e-12)
+    draws = np.abs(np.random.default_rng(0).standard_normal((4000, every.shape[1])) @ every.T) / sd
+    best, reach = int(cost.argmin()), float(np.quantile(draws.max(axis=1), interval))
+    low, value, high = np.clip(
+        cost[best] + reach * sd[best] * np.array([-1, 0, 1]), 0, max(false_positive, false_negative)
+    )
+    return float(cuts[best]), Score(float(value), float(low), float(high), float(np.sqrt((noise[best] ** 2).sum()) / n))
 
 
 def score_of_draws(draws: Reals, interval: float, none: bool, every: bool, noise: float) -> Score:
@@ -392,18 +573,18 @@ def reliability_rows(noisy: NoisyOutcomes, task: Classification, interval: float
 
     The numbers of rows in the bins are moved to the nearest ones whose sum is the number of all rows, or its estimate.
     """
-    cells, points = _cells(noisy, "reliability"), lattice(3)
-    found = []
+    name, many = ("scores", 2) if len(task.ranked) == 1 else ("reliability", 1)
+    cells, found = _cells(noisy, name), []
+    if many == 2:  # a confident row is one of either class, so two noisy numbers make one
+        half = len(task.bins)
+        (low, high), (low_of, high_of) = (row.reshape(2, half) for row in cells.reshape(2, -1))
+        cells = np.column_stack([low[::-1] + high_of, low_of[::-1] + high]).ravel()
     for k, (low, high) in enumerate(task.bins):
         # Of one bin alone the wrong ones are the rest of a public n, and not released.
         values = (cells[0], (noisy.n or 0) - cells[0]) if len(cells) == 1 else cells[2 * k : 2 * k + 2]
-        right, wrong = ([evidence(noisy, value, ("reliability", 1))] for value in values)
-        counts = latent_count(right), latent_count(wrong)
-        draws = share_draws(counts[0].at(points[:, 0]), counts[1].at(points[:, 1]), points[:, 2])
-        none = counts[0].allows(right, 0.0, surprise(interval))
-        every = counts[1].allows(wrong, 0.0, surprise(interval))
-        score = score_of_draws(draws, interval, none, every, 0.0)
-        rows = float(sum(count.nodes @ count.weights for count in counts))
+        right, wrong = ([evidence(noisy, value, (name, many))] for value in values)
+        score = part_score(right, wrong, interval)
+        rows = float(sum(count.nodes @ count.weights for count in (latent_count(right), latent_count(wrong))))
         edges = {"confidence_low": low, "confidence_high": high, "rows": rows}
         found.append(edges | {"right": score.estimate, "low": score.low, "high": score.high})
     total = float(np.median(likely_row_numbers(noisy)))

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpgraph.files import documents  # noqa: F401 - registers the kinds that can be saved
 from dpgraph.files.codecs import written
-from dpgraph.models.evaluation import CrossValidation, Evaluation
+from dpgraph.models.evaluation import RATES, CrossValidation, Evaluation
 from dpgraph.pages.blocks import Intervals, Page, Section, Table, Words
 from dpgraph.pages.contents import cost, drawn, facts_of, measurements, number, page_of, plain_graph, protection
 from dpgraph.pages.learned import tables_section
@@ -173,7 +173,7 @@ def _of_cross_validation(value: CrossValidation) -> Page:
 def _scores(value: Evaluation) -> list[Section]:
     rows = [[str(row[0]), *map(float, row[1:])] for row in value.to_frame().itertuples(index=False)]
     blocks: list[Any] = []
-    bounded = [row for row in rows if row[0] == "accuracy"]
+    bounded = [row for row in rows if row[0] in ("accuracy", "AUC", *RATES)]
     if bounded:
         parts: list[list[float]] = [[row[at] for row in bounded] for at in (1, 2, 3)]
         axis = f"share of held-out rows, with a {value.interval:.0%} interval"
@@ -184,7 +184,13 @@ def _scores(value: Evaluation) -> list[Section]:
     )
     blocks.append(Table(["score", "estimate", "low", "high", "noise sd"], rows, note))
     sections = [Section("Scores", blocks)]
-    for title, name in (("Truth and prediction", "confusion"), ("Are stated probabilities right?", "reliability")):
+    titles = {
+        "confusion": "Truth and prediction",
+        "classes": "Each class against the others",
+        "thresholds": "From each probability on",
+        "reliability": "Are stated probabilities right?",
+    }
+    for name, title in titles.items():
         try:
             frame = getattr(value, name)
         except InferenceError:

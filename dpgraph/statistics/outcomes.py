@@ -47,6 +47,13 @@ def classifier_outcomes(
         **_with_squares("log-loss", -in_blocks(np.log, of_truth), task.largest_loss),
         **_with_squares("brier", brier),
     }
+    width, half = len(task.cuts) + 1, len(task.bins)
+    for k, name in enumerate(task.ranked):
+        if size == 2:  # the bins of the confidence, so that both tables place a row alike
+            own, place = truth, np.where(predicted == 1, half + bins, half - 1 - bins)
+        else:
+            own, place = truth == k, np.searchsorted(np.asarray(task.cuts), probabilities[:, k], side="left")
+        found[name] = np.bincount(own * width + place, minlength=2 * width)
     return _outcomes(task, found, len(truth), group)
 
 

@@ -6,7 +6,7 @@ rounded to a public grid, so it moves by at most 1 under both relations. Where n
 into two is n less the first and is not released: the number of correct predictions moves by 1 under both relations.
 
 All parts share one noise scale: each is multiplied by its public weight first, and the sensitivity of the whole is
-the sum of the parts' own, times their weights. It is attained, not a bound: see ``OutcomeDescription.sensitivity``.
+the sum of the parts' own, times their weights: see ``OutcomeDescription.sensitivity``.
 """
 
 from __future__ import annotations
@@ -29,14 +29,16 @@ from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.structure.domain import DomainError, Level, show_levels
 from dpgraph.structure.frozen import frozen_array
 
-ClassifierScore = Literal["accuracy", "confusion", "reliability", "log_loss", "brier"]
+ClassifierScore = Literal["accuracy", "confusion", "reliability", "log_loss", "brier", "auc"]
 
 #: Steps from 0 to the largest loss: losses are rounded to whole steps.
 STEPS = 1 << 16
 #: Edges between bins of the confidence in the predicted class, where they exceed one over the number of classes.
-EDGES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97)
+EDGES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97, 0.99)
 #: The most cells of truth by prediction.
 MOST_CONFUSED = 1 << 20
+#: The most classes whose scores are counted by bins, and the weight of these counts.
+MOST_RANKED, RANKED = 12, 16
 #: A probability below one over this many times the number of outcomes counts as that in a log-loss.
 FLOOR = 50
 
@@ -70,8 +72,9 @@ class Classification:
         classes: The classes, in the order of the columns of its probabilities.
         largest_loss: Where the log-loss of a row is clipped; None is the log of 50 times the number of classes.
         edges: Increasing edges between bins of the confidence in the predicted class, from one over the number of
-            classes to 1, both left out; None is 0.2 to 0.9 in tenths and 0.97, as far as they apply.
-        scores: The names of the scores that the release pays for; the fewer, the less noise in each.
+            classes to 1, both left out; None is 0.2 to 0.9 in tenths, 0.97 and 0.99, as far as they apply.
+        scores: The names of the scores that the release pays for; the fewer, the less noise in each. ``"auc"``
+            is left out of more than 12 classes.
 
     Raises:
         DomainError: If there are fewer than two classes, or a setting is not valid.
@@ -99,6 +102,8 @@ class Classification:
         for name in asked:
             check_choice("scores", name, known, error=DomainError)
         object.__setattr__(self, "scores", tuple(name for name in known if name in asked))
+        if size > MOST_RANKED:
+            object.__setattr__(self, "scores", tuple(name for name in self.scores if name != "auc"))
         if "confusion" in self.scores and size**2 > MOST_CONFUSED:
             raise DomainError(f"{size:,} classes have more than {MOST_CONFUSED:,} confusions; leave them out of scores")
 
@@ -108,15 +113,37 @@ class Classification:
         return tuple(pairwise((1 / len(self.classes), *(self.edges or ()), 1.0)))
 
     @cached_property
-    def parts(self) -> tuple[Part, ...]:
-        """Right and wrong; truth by prediction; bins by right and wrong; the losses and their squares."""
+    def cuts(self) -> tuple[float, ...]:
+        """Edges between bins of P(class): for two classes those of the confidence, and their mirror images."""
+        upper = (self.edges or ()) if len(self.classes) == 2 else [edge for edge in EDGES if edge > 0.5]
+        return (*(round(1 - edge, 12) for edge in reversed(upper)), 0.5, *upper)
+
+    @property
+    def ranked(self) -> tuple[str, ...]:
+        """The parts of bins of P(class) by truth: one of the second of two classes, else one of each class."""
+        if "auc" not in self.scores:
+            return ()
         size = len(self.classes)
+        return ("scores",) if size == 2 else tuple(f"scores of class {k}" for k in range(size))
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """Right and wrong; truth by prediction; bins by right and wrong; losses, their squares; scores by truth.
+
+        The scores of two classes tell the bins by right and wrong, which are then not counted again.
+        """
+        size = len(self.classes)
+        bins = Part("reliability", 2 * len(self.bins), 8, counts=True)
+        ranked = (
+            Part(name, 2 * len(self.cuts) + 2, RANKED // (1 if size == 2 else size), True) for name in self.ranked
+        )
         every = {
             "accuracy": (Part("right", 2, 40, counts=True),),
             "confusion": (Part("confusion", size * size, 10, counts=True),),
-            "reliability": (Part("reliability", 2 * len(self.bins), 8, counts=True),),
+            "reliability": () if self.ranked == ("scores",) else (bins,),
             "log_loss": (Part("log-loss", 1, 12), Part("log-loss squared", 1, 3)),
             "brier": (Part("brier", 1, 8), Part("brier squared", 1, 2)),
+            "auc": tuple(ranked),
         }
         return tuple(part for name in self.scores for part in every[name])
 
@@ -211,10 +238,11 @@ class OutcomeDescription:
         return tuple(accumulate(part.cells for part in self.parts))
 
     def sensitivity(self, unit: PrivacyUnit) -> int:
-        """The L1 sensitivity of the released integers to one person's rows, in weighted steps: attained.
+        """The L1 sensitivity of the released integers to one person's rows, in weighted steps.
 
         A person's row that is predicted wrongly, with confidence 1, has every loss at its bound; replaced by one that
         is predicted rightly, with confidence 1, every part moves by all it can. Added, it moves every part by 1.
+        From four classes on, the scores of a class may stay where two others change, so the sum is a bound.
         """
         return unit.rows_per_person * STEPS * sum(part.weight * part.moved(unit) for part in self.parts)
 

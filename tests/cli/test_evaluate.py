@@ -48,7 +48,20 @@ def test_a_classifier_has_its_tables(models, run):
     assert [(row["truth"], row["prediction"]) for row in found["confusion"]] == [
         ("F", "F"), ("F", "M"), ("M", "F"), ("M", "M")
     ]  # fmt: skip
-    assert [row["confidence_low"] for row in found["reliability"]] == [0.5, 0.6, 0.7, 0.8, 0.9, 0.97]
+    assert [row["confidence_low"] for row in found["reliability"]] == [0.5, 0.6, 0.7, 0.8, 0.9, 0.97, 0.99]
+
+
+def test_the_cheapest_threshold_of_two_classes(models, run):
+    found = json.loads(run("evaluate", "c.json", "rows.csv", "--epsilon", "1", "--costs", "1", "5", "--json").stdout)
+    (cheapest,) = found["cheapest"]
+    assert cheapest["low"] <= cheapest["cost"] <= cheapest["high"] <= 5
+    assert {row["threshold"] for row in found["thresholds"]} | {0, 1} >= {cheapest["threshold"]}
+    assert {"AUC", "sensitivity", "specificity", "positive predictive value"} <= {
+        row["score"] for row in found["scores"]
+    }
+    assert "cheapest" not in json.loads(run("evaluate", "c.json", "rows.csv", "--epsilon", "1", "--json").stdout)
+    for bad in (("c.json", "-1", "2"), ("c.json", "0", "0"), ("c.json", "inf", "1"), ("r.json", "1", "1")):
+        run("evaluate", bad[0], "rows.csv", "--epsilon", "1", "--costs", *bad[1:], code=2)
 
 
 @pytest.mark.parametrize("relation", ["replace", "add-remove"])

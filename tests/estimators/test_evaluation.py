@@ -2,11 +2,13 @@
 
 import copy
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from sklearn import metrics
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 
@@ -81,6 +83,88 @@ def test_reliability_is_that_of_the_rows_where_noise_is_nothing(classifier, unit
         if inside.sum() > 20:
             assert row.right == pytest.approx(right[inside].mean(), abs=0.02)
             assert row.low <= right[inside].mean() <= row.high
+
+
+def two_classes(n, seed):
+    """Rows of which a sixth have class 1, and a score for each that tells a little: an AUC about .65."""
+    rng = np.random.default_rng(seed)
+    odds = -1.7 + 0.6 * rng.standard_normal(n)
+    said = 1 / (1 + np.exp(-odds))
+    return (rng.random(n) < said).astype(int), said
+
+
+class Said:
+    """A classifier of another library whose features are its probabilities."""
+
+    classes_ = np.array([0, 1])
+
+    def predict_proba(self, rows):
+        return np.column_stack([1 - np.asarray(rows)[:, 0], np.asarray(rows)[:, 0]])
+
+    def predict(self, rows):
+        return self.predict_proba(rows).argmax(axis=1)
+
+
+@pytest.mark.parametrize("unit", [REPLACE, ADD], ids=str)
+def test_a_rare_class_has_an_area_and_rates_beside_the_accuracy(unit):
+    """An accuracy of .83 says nothing where the commonest label has .83; the area says what the scores are worth."""
+    truth, said = two_classes(3000, 3)
+    shown = np.where(said > 0.25, said + 0.3, said)  # so that some rows are given class 1
+    judged = judge(Said(), shown[:, None], truth, epsilon=1000, unit=unit)
+    given = shown > 0.5
+    exact = {
+        "sensitivity": metrics.recall_score(truth, given),
+        "specificity": metrics.recall_score(1 - truth, ~given),
+        "positive predictive value": metrics.precision_score(truth, given),
+    }
+    for name, value in exact.items():
+        assert judged[name].estimate == pytest.approx(value, abs=0.01)
+        assert judged[name].low < value < judged[name].high
+    binned = np.searchsorted(judged.release.value.description.task.cuts, shown)
+    assert judged["AUC"].estimate == pytest.approx(metrics.roc_auc_score(truth, binned), abs=0.002)
+    assert judged["AUC"].low < metrics.roc_auc_score(truth, shown) < judged["AUC"].high
+    assert judged["AUC"].noise_sd < 0.002
+    assert "AUC" in repr(judged)
+    frame = judged.thresholds.set_index("threshold")
+    for cut in (0.1, 0.2, 0.5):
+        assert frame.loc[cut, "sensitivity"] == pytest.approx(metrics.recall_score(truth, shown > cut), abs=0.01)
+        assert frame.loc[cut, "specificity"] == pytest.approx(metrics.recall_score(1 - truth, shown <= cut), abs=0.01)
+
+
+@pytest.mark.parametrize("unit", [REPLACE, ADD], ids=str)
+def test_the_threshold_is_the_cheapest_by_the_costs_told(unit):
+    truth, said = two_classes(4000, 4)
+    judged = judge(Said(), said[:, None], truth, epsilon=1000, unit=unit)
+    cuts = np.array([0.0, *judged.release.value.description.task.cuts, 1.0])
+    for wrongly, missed in ((1, 9), (1, 1), (2, 5), (9, 1)):
+        costs = [(wrongly * (1 - truth)[said > cut].sum() + missed * truth[said <= cut].sum()) / 4000 for cut in cuts]
+        threshold, cost = judged.threshold(false_positive=wrongly, false_negative=missed)
+        assert cost.estimate == pytest.approx(min(costs), abs=0.003 * max(wrongly, missed))
+        assert costs[list(cuts).index(threshold)] == pytest.approx(min(costs), abs=0.003 * max(wrongly, missed))
+        assert cost.low < min(costs) < cost.high
+    assert judged.threshold(false_positive=1, false_negative=0)[0] >= 0.5  # no row has a larger probability
+    assert judged.threshold(false_positive=0, false_negative=1)[0] <= 0.1
+    for bad in ((-1, 1), (0, 0), (1, np.inf), (np.nan, 1)):
+        with pytest.raises(dg.errors.InferenceError, match="costs are finite"):
+            judged.threshold(false_positive=bad[0], false_negative=bad[1])
+
+
+def test_each_of_several_classes_is_judged_against_the_others():
+    """Also where one of them is rare."""
+    rng = np.random.default_rng(2)
+    said = rng.dirichlet([2, 1, 0.4], 3000)
+    truth = (rng.random(3000)[:, None] > np.cumsum(said, axis=1)).sum(axis=1).clip(max=2)
+    model = SimpleNamespace(classes_=[0, 1, 2], predict=None, predict_proba=lambda rows: rows)
+    judged = judge(model, said, truth, epsilon=3000)
+    frame = judged.classes.set_index(["class", "score"])["estimate"]
+    for k, name in enumerate((0, 1, 2)):
+        binned = np.searchsorted(judged.release.value.description.task.cuts, said[:, k])
+        assert frame[name, "AUC"] == pytest.approx(metrics.roc_auc_score(truth == k, binned), abs=0.01)
+        given = said.argmax(axis=1) == k
+        assert frame[name, "sensitivity"] == pytest.approx(given[truth == k].mean(), abs=0.01)
+        assert frame[name, "specificity"] == pytest.approx(1 - given[truth != k].mean(), abs=0.01)
+    with pytest.raises(dg.errors.InferenceError, match="two classes"):
+        _ = judged.thresholds
 
 
 WAYS = {
@@ -246,7 +330,7 @@ def test_the_charge_comes_before_the_draw_and_stands(classifier):
 
 def test_the_noise_is_that_of_the_unit(classifier):
     """Three rows a person make it three times as wide; the total of the blocks' movements is in the scale."""
-    for relation, blocks in (("replace", 101), ("add-remove", 83)):
+    for relation, blocks in (("replace", 131), ("add-remove", 98)):
         for rows in (1, 3):
             unit = dg.PrivacyUnit(relation, rows)
             release = judge(classifier, X, Y, epsilon=1, unit=unit).release
@@ -346,7 +430,7 @@ REFUSED = {
     "epsilon 0": (lambda m: (m, X, Y), {"epsilon": 0}, "epsilon"),
     "no budget": (lambda m: (m, X, Y), {"budget": None}, "Budget"),
     "interval 1": (lambda m: (m, X, Y), {"interval": 1}, "interval"),
-    "an unknown score": (lambda m: (m, X, Y), {"scores": ["auc"]}, "scores"),
+    "an unknown score": (lambda m: (m, X, Y), {"scores": ["area"]}, "scores"),
     "a score alone": (lambda m: (m, X, Y), {"scores": "accuracy"}, "scores"),
     "a loss of 0": (lambda m: (m, X, Y), {"largest_loss": 0}, "largest_loss"),
     "another mechanism": (lambda m: (m, X, Y), {"mechanism": "fourier"}, "mechanism"),

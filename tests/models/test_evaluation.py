@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 import dpgraph as dg
 from dpgraph.inference.counts.noisy_counts import Evidence, latent_count, lattice
@@ -107,6 +107,37 @@ def test_the_mean_loss_of_the_population(relation):
     assert LEAST < coverage(make, 1.6 / task.largest_loss, 3) < MOST
 
 
+@pytest.mark.proof
+@pytest.mark.parametrize(("relation", "n", "epsilon"), [("replace", 1000, "0.5"), ("add-remove", 3000, "1")])
+def test_the_area_the_rates_and_the_cost_of_the_population(relation, n, epsilon):
+    """Of a class that a fifth of the rows have, with an area of .78; the cost's interval is for every threshold."""
+    odds = -1.7 + 1.2 * special.ndtri((np.arange(4001) + 0.5) / 4001)
+    said = special.expit(odds)
+    yes, no = np.cumsum(said[::-1])[::-1], np.cumsum(1 - said)
+    truth = {"AUC": (said * (no - (1 - said) / 2)).sum() / yes[0] / no[-1]}
+    given = said > 0.5
+    truth["sensitivity"] = said[given].sum() / yes[0]
+    truth["specificity"] = (1 - said)[~given].sum() / no[-1]
+    truth["positive predictive value"] = said[given].mean()
+    task = Classification(("no", "yes"), scores=("accuracy", "confusion", "auc"))
+    rng, noise = np.random.default_rng(6), dg.testing.SeededNoise(6)
+    held, unit = dict.fromkeys([*truth, "cost"], 0), dg.PrivacyUnit(relation)
+    for _ in range(WORLDS):
+        atoms = rng.integers(4001, size=n)
+        found = classifier_outcomes(
+            task, (rng.random(n) < said[atoms]).astype(int), np.column_stack([1 - said, said])[atoms]
+        )
+        budget = dg.Budget(epsilon, unit=unit)
+        judged = dg.results.Evaluation(dg.release(found, dg.LaplaceMechanism(epsilon), budget=budget, noise=noise))
+        for name, value in truth.items():
+            held[name] += judged[name].low <= value <= judged[name].high
+        threshold, cost = judged.threshold(false_positive=1, false_negative=4)
+        wrong = (1 - said)[said > threshold].sum() + 4 * said[said <= threshold].sum()
+        held["cost"] += cost.low <= wrong / 4001 <= cost.high
+    assert min(held.values()) > LEAST * WORLDS
+    assert held["AUC"] < 0.99 * WORLDS  # what ties hide is in it, so it covers a little more
+
+
 @pytest.mark.parametrize("relation", ["replace", "add-remove"])
 def test_blocks_that_overlap_are_all_used(relation):
     """The right predictions are told of by their own number, the diagonal and the bins; the wrong ones alike."""
@@ -114,11 +145,15 @@ def test_blocks_that_overlap_are_all_used(relation):
     truth, said = np.array([0, 1, 1, 0]), np.array([[0.6, 0.4], [0.05, 0.95], [0.8, 0.2], [0.9, 0.1]])
     noisy = released(classifier_outcomes(task, truth, said), "0.5", relation, dg.testing.SeededNoise(1))
     right, wrong = right_and_wrong(noisy, task)
-    table, bins = noisy.block("confusion"), noisy.block("reliability")
+    table, bins = noisy.block("confusion"), noisy.block("scores").reshape(2, 6)
     own = noisy.block("right").tolist()
-    assert [e.value for e in right] == pytest.approx([own[0], table[0] + table[3], bins[[0, 2, 4]].sum()])
-    assert [e.value for e in wrong] == pytest.approx([*own[1:], table[1] + table[2], bins[[1, 3, 5]].sum()])
-    assert [len(e.scales) for e in right] == [1, 2, 3]
+    assert [e.value for e in right] == pytest.approx(
+        [own[0], table[0] + table[3], bins[0, :3].sum() + bins[1, 3:].sum()]
+    )
+    assert [e.value for e in wrong] == pytest.approx(
+        [*own[1:], table[1] + table[2], bins[0, 3:].sum() + bins[1, :3].sum()]
+    )
+    assert [len(e.scales) for e in right] == [1, 2, 6]
     near, far = (next(all_scores(_moved(noisy, by), 0.9))[1].estimate for by in (-400, 400))
     assert near < far
 

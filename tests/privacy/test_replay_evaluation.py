@@ -62,7 +62,7 @@ def seen(model, held, unit):
         judged = dg.evaluate(model, *held, epsilon=1, budget=budget, noise=noise)
         found = [repr(judged), judged.to_frame().to_csv(), everything(judged.release), repr(budget)]
         if "accuracy" in judged.scores:
-            found += [judged.confusion.to_csv(), judged.reliability.to_csv()]
+            found += [judged.confusion.to_csv(), judged.reliability.to_csv(), judged.classes.to_csv()]
         try:
             dg.evaluate(model, *held, epsilon=9, budget=budget, noise=noise)
         except dg.errors.BudgetExceededError as error:

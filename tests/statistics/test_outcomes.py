@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn import metrics
 
@@ -46,7 +47,20 @@ def test_bins_hold_their_upper_edge_and_count_right_and_wrong():
     task = Classification(("n", "y"), edges=(0.7, 0.9))
     said = np.array([[0.5, 0.5], [0.3, 0.7], [0.7, 0.3], [0.9, 0.1], [0.05, 0.95], [0.0, 1.0]])
     found = blocks(classifier_outcomes(task, np.array([1, 1, 0, 0, 0, 1]), said))
+    assert found["scores"].reshape(2, 6).tolist() == [[0, 1, 1, 0, 0, 1], [0, 0, 1, 1, 0, 1]]
+    alone = Classification(("n", "y"), edges=(0.7, 0.9), scores=("accuracy", "reliability"))
+    found = blocks(classifier_outcomes(alone, np.array([1, 1, 0, 0, 0, 1]), said))
     assert found["reliability"].tolist() == [2, 1, 1, 0, 1, 1]
+
+
+def test_each_of_several_classes_is_counted_by_the_bin_of_its_probability():
+    truth, said = rows(500)
+    found = blocks(classifier_outcomes(TASK, truth, said))
+    for k in range(3):
+        bins = pd.cut(said[:, k], [-1, *TASK.cuts, 2], labels=False)
+        for own in (0, 1):
+            counted = np.bincount(bins[(truth == k) == own], minlength=14)
+            assert found[f"scores of class {k}"].reshape(2, 14)[own].tolist() == counted.tolist()
 
 
 def test_what_is_clipped_is_what_is_summed():

@@ -18,11 +18,15 @@ TASKS = {
     "binary": BINARY,
     "accuracy alone": Classification(("no", "yes"), scores=("accuracy",)),
     "three classes": Classification((0, 1, 2), largest_loss=2.0, edges=(0.5, 0.8)),
+    "scores of two": Classification(("no", "yes"), edges=(0.7,), scores=("accuracy", "auc")),
     "one bin": Classification((0, 1, 2), edges=(), scores=("accuracy", "reliability")),
     "regression": Regression(-1.0, 3.0),
     "entries": Entries(12),
 }
-SIMPLEX = {2: [(1, 0), (0.6, 0.4), (0, 1)], 3: [(1, 0, 0), (0.2, 0.2, 0.6), (1 / 3, 1 / 3, 1 / 3), (0, 0.1, 0.9)]}
+SIMPLEX = {
+    2: [(1, 0), (0.6, 0.4), (0, 1)],
+    3: [(1, 0, 0), (0.2, 0.2, 0.6), (1 / 3, 1 / 3, 1 / 3), (0, 0.1, 0.9), (0, 0, 1)],
+}
 
 
 def kinds(task):
@@ -119,7 +123,7 @@ def test_the_number_of_right_predictions_moves_by_one_under_both_relations():
         ({"edges": (0.7, 0.7)}, "edges"),
         ({"edges": (0.7, 1.0)}, "edges"),
         ({"edges": ("x",)}, "edges"),
-        ({"scores": ("auc",)}, "scores"),
+        ({"scores": ("area",)}, "scores"),
         ({"scores": ()}, "scores"),
         ({"scores": "accuracy"}, "scores"),
     ],
@@ -136,14 +140,17 @@ def test_bounds_of_a_regression_that_are_none(bounds):
         Regression(*bounds)
 
 
-def test_many_classes_are_judged_without_confusions():
+def test_many_classes_are_judged_without_confusions_or_ranks():
+    assert "auc" not in Classification(tuple(range(13))).scores
+    assert "auc" in Classification(tuple(range(12))).scores
     assert len(Classification(tuple(range(5000)), scores=("accuracy", "brier")).classes) == 5000
 
 
 def test_defaults_are_what_is_documented():
     assert BINARY.largest_loss == pytest.approx(np.log(100))
     assert BINARY.bins[0] == (0.5, 0.6)
-    assert BINARY.bins[-1] == (0.97, 1.0)
+    assert BINARY.bins[-1] == (0.99, 1.0)
+    assert BINARY.cuts == (0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97, 0.99)
     assert Classification((0, 1, 2, 3)).bins[0] == (0.25, 0.3)
     assert Regression(-1.0, 3.0).largest_error == 2.0
     assert Entries(12).largest_loss == pytest.approx(np.log(600))
