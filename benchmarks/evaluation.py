@@ -212,7 +212,15 @@ def bins() -> None:
             found = (yes @ below) / yes.sum() / no.sum()
             over, under = below / no.sum() - found, 1 - found - (np.cumsum(yes) - yes / 2) / yes.sum()
             noise = np.sqrt((over**2).sum() / yes.sum() ** 2 + (under**2).sum() / no.sum() ** 2)
-            rows.append({"positives": round(yes.sum(), 3), "AUC": round(exact, 3), "bins": many, "off": found - exact, "noise": noise})
+            rows.append(
+                {
+                    "positives": round(yes.sum(), 3),
+                    "AUC": round(exact, 3),
+                    "bins": many,
+                    "off": found - exact,
+                    "noise": noise,
+                }
+            )
     table = pd.DataFrame(rows).pivot_table(index=["positives", "AUC"], columns="bins", values=["off", "noise"])
     print(table.to_string(float_format=lambda x: f"{x:.4f}"))
 

@@ -118,7 +118,7 @@ class Evaluation:
         """Each class against all others: class, score, estimate, low, high, noise_sd. Of two, the second alone.
 
         The scores are the AUC, sensitivity, specificity and positive predictive value of the predicted class. The AUC
-        is that of P(class) rounded to its bin, ties counting half; the interval reaches up by the most that ties may hide.
+        is that of P(class) rounded to its bin, ties counting half; its interval reaches up by the most that ties hide.
 
         Raises:
             InferenceError: If it is no classifier's, or nothing of it was released.
