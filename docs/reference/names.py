@@ -1,4 +1,4 @@
-"""A hook of mkdocs: fills the page of the API from the lists of names in the package, so that no name is forgotten."""
+"""A hook of mkdocs: fills the pages of the API from the lists of names in the package, so that no name is forgotten."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-PLACE = "<!-- names -->"
+PLACE = re.compile(r"<!-- names: (.*) -->")
 NAMESPACES = (
     "methods",
     "questions",
@@ -51,15 +51,14 @@ def defined(module: str, name: str) -> str:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Puts the names where the page says."""
-    if PLACE not in markdown:
+    """Puts the groups of names that a page asks for into its place."""
+    if (place := PLACE.search(markdown)) is None:
         return markdown
-    lines: list[str] = []
-    for heading, names in homes():
-        lines += [f"## {heading}", ""]
-        for name, module in names:
+    groups, lines = dict(homes()), []
+    for heading in place[1].split(", "):
+        for name, module in groups[heading.capitalize()]:
             if name in NAMESPACES:
                 lines += [f"* `dg.{name}`: the module `dpgraph.{module}`", ""]
             else:
                 lines += [f"### dg.{name}", "", f"::: {defined(module, name)}", ""]
-    return markdown.replace(PLACE, "\n".join(lines))
+    return markdown.replace(place[0], "\n".join(lines))

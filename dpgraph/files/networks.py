@@ -1,4 +1,4 @@
-"""Networks, domains and regression designs from files: TOML and JSON by the schema of the README, and BIF.
+"""Networks, domains and regression designs from files: TOML and JSON as docs/reference/commands.md says, and BIF.
 
 A variable is a list of levels, ``{ levels = [...], other = ..., missing = ... }``, ``{ bins = [...], missing = true }``
 or, in a design, ``{ bounds = [low, high], missing = ... }``. ``strict = true``, before the first table, is that of
