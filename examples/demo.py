@@ -125,20 +125,20 @@ def score(classifier: str, truth: np.ndarray, probability: np.ndarray) -> dict[s
 
 
 def publish(domain: dg.Domain, rows: pd.DataFrame) -> None:
-    """Part 3: one fit on all rows, saved as BIF, read and queried by pgmpy."""
+    """Part 3: one fit on all rows, saved with its intervals, and as BIF for pgmpy."""
     print("\n3. ONE PRIVATE MODEL OF ALL ROWS, AS A FILE FOR OTHERS\n")
     OUT.mkdir(exist_ok=True)
     budget = dg.Budget("1", unit=UNIT)
     model = dg.PrivateNaiveBayes(domain, epsilon="1", budget=budget).fit(rows.drop(columns=TARGET), rows[TARGET])
-    dg.save(model, OUT / "affairs.bif")
     dg.save(model, OUT / "affairs.json")
+    dg.save(model.model_.probabilities, OUT / "affairs.bif")
     print(f"released: {model.release_.provenance}")
     print(f"budget: {budget}")
-    print(f"not released: the rows and the exact counts. saved: {OUT.name}/affairs.bif and affairs.json\n")
+    print(f"not released: the rows and the exact counts. saved: {OUT.name}/affairs.json and affairs.bif\n")
     loaded = dg.to_pgmpy(dg.load(OUT / "affairs.bif"))
     print(f"pgmpy reads it: {type(loaded).__name__} with {len(loaded.nodes)} variables, check {loaded.check_model()}")
     for rating in ("very_poor", "very_good"):
-        print(dg.query(model, {TARGET: "yes"}, {"rate_marriage": rating}))
+        print(dg.query(dg.load(OUT / "affairs.json"), {TARGET: "yes"}, {"rate_marriage": rating}))
 
 
 if __name__ == "__main__":

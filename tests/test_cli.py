@@ -224,8 +224,10 @@ def test_fit_and_predict_agree_with_the_library():
     assert isinstance(fitted, dg.results.NaiveBayes)
     codes = dg.statistics.encode(frame.head(30), dg.read_domain("strict.toml").restrict(["age"]))
     table = pd.read_csv("p.csv")
-    assert list(table.columns) == ["word", "P(a)", "P(b)"]
+    assert list(table.columns) == ["word", "P(a)", "P(b)", "low(a)", "low(b)", "high(a)", "high(b)"]
     np.testing.assert_allclose(table[["P(a)", "P(b)"]], fitted.predict_proba(codes.columns))
+    _, *ends = fitted.predict_proba(codes.columns, return_interval=True)
+    np.testing.assert_allclose(table.iloc[:, 3:], np.hstack(ends))
     best = np.where(table["P(a)"] >= table["P(b)"], "a", "b")
     assert table["word"].tolist() == best.tolist()
 

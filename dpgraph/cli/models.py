@@ -103,8 +103,9 @@ def evaluate(payer: Payer, model: str, rows: str, interval: float, costs: Any, a
 @RAW
 @OUT
 def predict(model: str, rows: str | None, forecast: int | None, raw: bool, out: Path) -> None:
-    """Predict the target of MODEL for each of ROWS: a CSV of labels and probabilities (naive Bayes), or of
-    prediction, std and the ends of a 90 % interval (linear regression; of sampled weights the prediction alone).
+    """Predict the target of MODEL for each of ROWS: a CSV of labels and probabilities with 90 % intervals (naive
+    Bayes), or of prediction, std and the ends of a 90 % interval (linear regression; of sampled weights the prediction
+    alone).
 
     A hidden Markov model needs no ROWS: for each cell its likeliest state, that state's probability, and the state on
     its sequence's likeliest path. With ROWS, whose sequence and time columns name cells, the probabilities of the
@@ -141,9 +142,7 @@ def predict(model: str, rows: str | None, forecast: int | None, raw: bool, out: 
         case LinearRegressionModel() as fitted:
             table = fitted.frame(rows)
         case NaiveBayes() | NaiveBayesEnsemble() as fitted:
-            probability, levels = fitted.predict_proba(rows), fitted.classes_.tolist()
-            table = pd.DataFrame(probability, columns=[f"P({level})" for level in levels])
-            table.insert(0, fitted.target, [levels[best] for best in probability.argmax(axis=1)])
+            table = _labels(fitted, rows)
         case fitted if callable(getattr(fitted, "predict", None)):
             table = pd.DataFrame({"prediction": fitted.predict(rows)})
         case _:
@@ -152,6 +151,24 @@ def predict(model: str, rows: str | None, forecast: int | None, raw: bool, out: 
     with delivering(out):
         write_text(out, text)
     say(f"wrote {out}")
+
+
+def _labels(model: Any, rows: Any) -> pd.DataFrame:
+    """The likeliest label of each row, the probability of each label, and its interval where there is a posterior."""
+    import pandas as pd
+
+    from dpgraph.structure.rowwise import columns_to_predict
+
+    levels, posterior = model.classes_.tolist(), getattr(model, "posterior", None)
+    if posterior is not None:  # rows are read once
+        rows = columns_to_predict(rows, posterior.network.domain.restrict(model.features))
+    probability = model.predict_proba(rows)
+    parts = {"P": probability}
+    if posterior is not None:
+        found = model.predict_proba(rows, return_interval=True) if len(probability) else (probability,) * 3
+        parts |= {"low": found[1], "high": found[2]}
+    columns = {f"{what}({level})": part[:, i] for what, part in parts.items() for i, level in enumerate(levels)}
+    return pd.DataFrame({model.target: [levels[best] for best in probability.argmax(axis=1)], **columns})
 
 
 @click.command()

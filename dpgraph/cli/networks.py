@@ -257,5 +257,5 @@ def posterior(source: str, network: str | None, method: str, counts: Any, out: P
         )
         say(", ".join(told))
     with delivering(out):
-        save(learned, out, progress=True)
+        telling(lambda: save(learned, out, progress=True))
     say(f"wrote {out}: {learned.provenance}")

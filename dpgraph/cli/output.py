@@ -98,7 +98,7 @@ def save_charged(value: Any, out: Path) -> None:
 
     replaced = out.is_file()
     with delivering(out, charged=True):
-        save(value, out, progress=True)
+        telling(lambda: save(value, out, progress=True))
     if replaced:
         say(f"{out} held something before, which is replaced; if it was of the same rows, both were charged and add up")
 
@@ -112,11 +112,11 @@ def write_page(value: Any, page: Path) -> None:
 
 
 def telling(make: Callable[[], Any]) -> Any:
-    """Returns what a function returns, and says its warnings of convergence, of priors and of approximations."""
-    from dpgraph.privacy.errors import ApproximationWarning, ConvergenceWarning, PriorWarning
+    """Returns what a function returns, and says its warnings of chains, priors, approximations and lost intervals."""
+    from dpgraph.privacy.errors import ApproximationWarning, ConvergenceWarning, FileWarning, PriorWarning
 
     with warnings.catch_warnings(record=True) as caught:
-        for kind in (ApproximationWarning, ConvergenceWarning, PriorWarning):
+        for kind in (ApproximationWarning, ConvergenceWarning, FileWarning, PriorWarning):
             warnings.simplefilter("always", kind)
         made = make()
     for warning in caught:

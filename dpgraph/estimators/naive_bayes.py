@@ -47,7 +47,7 @@ from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, exact
 from dpgraph.statistics.counts import Counts, count
 from dpgraph.statistics.rows.codes import encode
-from dpgraph.statistics.rows.features import is_unread, table_frame
+from dpgraph.statistics.rows.features import is_unread
 from dpgraph.structure.conversion import is_table
 from dpgraph.structure.domain import Domain, DomainError, show_levels, warn_of_many_levels
 from dpgraph.structure.network import Network
@@ -89,7 +89,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         release_: The release of noisy counts, with its event and unit.
         privacy_cost_: The cost of the fit.
         posterior_: The posterior of every table, ``PosteriorDraws``, or for plug-in inference Dirichlet laws.
-        model_: The fitted ``NaiveBayes``, which ``save`` writes without the posterior.
+        model_: The fitted ``NaiveBayes``, which holds the posterior too; ``save`` writes both.
         unfinished_release: The release of a fit that was interrupted after its charge, to learn from for free.
 
     >>> import pandas as pd
@@ -162,7 +162,7 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
             else:
                 seed = inference_seed(self.random_state)
                 new.posterior_ = classifier_posterior(released, target, prior=self.prior, seed=seed)
-            new.model_ = NaiveBayes(target, new.posterior_.mean())
+            new.model_ = NaiveBayes(target, new.posterior_.mean(), new.posterior_)
             warn_if_drowned(released.value)
             new.classes_ = np.array(domain.levels(target))
             if rows is X:
@@ -286,8 +286,8 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         """P(label | features), shape (rows, labels), columns in the order of ``classes_``.
 
         Args:
-            X: The features; without intervals also the path of a CSV or Parquet file, or the cursor of a query. With
-                intervals a table may hold some of them: the others count as not observed.
+            X: The features, or the path of a CSV or Parquet file, or the cursor of a query. With intervals a table may
+                hold some of the features: the others count as not observed.
             return_interval: True to return central posterior intervals of each probability as well.
             interval: The probability of those intervals.
 
@@ -302,7 +302,9 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "model_")
         domain, features = self.model_.probabilities.network.domain, self.model_.features
         if return_interval:
-            return self._intervals(X, domain, interval)
+            some = is_table(X) and not set(features) <= {str(name) for name in getattr(X, "column_names", X.columns)}
+            frame = X if some or is_unread(X) else self._frame(X, domain)
+            return self.model_.predict_proba(frame, return_interval=True, interval=interval)
         if is_unread(X):
             return self.model_.predict_proba(X)
         return self.model_.predict_proba(encode(self._frame(X, domain), domain.restrict(features)).columns)
@@ -311,26 +313,6 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         features, public = self.model_.features, isinstance(self.domain, str)
         settings: Any = {"public": public, "strict": domain.strict, "declared": None if public else features}
         return feature_frame(self, X, lambda _: list(features), reset=False, **settings)
-
-    def _intervals(self, X: Any, domain: Domain, interval: float) -> tuple[Any, Any, Any]:
-        """The posterior of P(label | features) for each row, from the features that are there."""
-        from dpgraph.inference.queries.rows import answers_of_codes
-        from dpgraph.inference.queries.tables import drawn_tables
-
-        features = self.model_.features
-        there = [str(name) for name in getattr(X, "column_names", X.columns)] if is_table(X) else list(features)
-        some = [name for name in features if name in there]
-        if not some or (set(there) - set(features) and len(some) < len(features)):
-            raise DomainError(
-                f"X must hold all of the features, or some of them and no other column: {', '.join(features)}"
-            )
-        frame = self._frame(X, domain) if len(some) == len(features) else table_frame(X)
-        codes = encode(frame, domain.restrict(some)).columns
-        if not len(codes[some[0]]):
-            raise DomainError("there are no rows; give at least one")
-        wide = {name: column.astype(np.int64) for name, column in codes.items()}
-        found = answers_of_codes(drawn_tables(self.posterior_), (self.model_.target,), wide, interval)
-        return found["predictive"], found["low"], found["high"]
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The most probable label of each row."""

@@ -9,6 +9,8 @@ Sensitive values (rows, codes, counts) have no saver.
 from __future__ import annotations
 
 import json
+import warnings
+from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -39,7 +41,7 @@ from dpgraph.files.networks import (
     toml_of,
     with_source_name,
 )
-from dpgraph.files.packed import nested, read_packed, unpacked, write_packed
+from dpgraph.files.packed import MOST_BYTES, nested, read_packed, unpacked, write_packed
 from dpgraph.files.releases import check_total
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior
@@ -48,7 +50,7 @@ from dpgraph.inference.regression.posterior import METHODS
 from dpgraph.models.naive_bayes import NaiveBayes
 from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.privacy.checks import check_whole
-from dpgraph.privacy.errors import FileError
+from dpgraph.privacy.errors import FileError, FileWarning
 from dpgraph.privacy.records import Provenance, Release
 from dpgraph.privacy.release import recorded
 from dpgraph.privacy.scope import RowsRecord
@@ -61,6 +63,8 @@ from dpgraph.waiting import waiting
 
 #: The part of a fitted estimator's file that is its release.
 BESIDE = "release"
+#: The most numbers of a classifier's posterior that its file keeps: some 70 MB of JSON, and what ``.npz`` may hold.
+KEPT = {".npz": MOST_BYTES // 16, ".json": 1 << 21}
 
 
 def save(value: Any, path: str | Path, *, release: Release[Any] | None = None, progress: bool = False) -> None:
@@ -69,7 +73,8 @@ def save(value: Any, path: str | Path, *, release: Release[Any] | None = None, p
     A network alone may also be written to ``.toml``, to be read and edited.
 
     A value is a Network, LinearDesign, Release, posterior, Probabilities or fitted model; BIF has a posterior's mean.
-    Of a fitted estimator its model is written and, but for BIF, its release beside that, to learn from again for free.
+    Of a fitted estimator its model is written, with the posterior that intervals need, and its release beside that, to
+    learn from again for free; BIF keeps neither. A classifier of 210 cells takes 3.9 MB of JSON or .8 MB of ``.npz``.
 
     The file appears whole or not at all; an existing one keeps its permissions, and a symbolic link stays. ``.json``
     and ``.npz`` hold the same to the last bit; ``.npz`` is for many draws: it is smaller and quicker to read, and a
@@ -89,6 +94,7 @@ def save(value: Any, path: str | Path, *, release: Release[Any] | None = None, p
 
     Warns:
         DomainWarning: If BIF does not keep a name or a level, and the file has another in its place.
+        FileWarning: If the file does not keep the posterior: BIF never does, ``.json`` and ``.npz`` do up to a size.
     """
     released = getattr(value, "release_", None) if hasattr(value, "model_") else release
     with waiting("saving", progress):
@@ -97,6 +103,7 @@ def save(value: Any, path: str | Path, *, release: Release[Any] | None = None, p
 
 def _save(value: Any, target: Path, released: Any) -> None:
     """Writes by the target's name."""
+    value, lost = _kept(value, target.suffix.lower())
     if target.suffix.lower() == ".bif":
         from dpgraph.files.pgmpy import write_bif
 
@@ -115,6 +122,26 @@ def _save(value: Any, target: Path, released: Any) -> None:
         write_text(target, json.dumps(plain, indent=1, allow_nan=False) + "\n")
     else:
         raise FileError(f"{target}: the name must end in .json, .npz or .bif")
+    if lost:
+        words = f"{target} keeps mean tables and no posterior, so its predictions have no intervals: {lost}"
+        warnings.warn(words, FileWarning, stacklevel=3)
+
+
+def _kept(value: Any, suffix: str) -> tuple[Any, str]:
+    """A value as a file keeps it, and why a posterior is not kept; empty if it is."""
+    held = value.value if isinstance(value, Release) else value
+    posterior = held.posterior if isinstance(held, NaiveBayes) else held
+    if suffix == ".bif":
+        is_lost = isinstance(posterior, DirichletPosterior | PosteriorDraws)
+        return value, "BIF has probabilities alone; .json and .npz keep the posterior" if is_lost else ""
+    if not isinstance(value, NaiveBayes) or not isinstance(posterior, PosteriorDraws):
+        return value, ""
+    numbers = sum(table.size for table in posterior.tables.values())
+    most = KEPT.get(suffix, KEPT[".json"])
+    if numbers <= most:
+        return value, ""
+    more = "" if suffix == ".npz" else "; .npz keeps more"
+    return replace(value, posterior=None), f"it has {numbers:,} numbers, more than {most:,}{more}"
 
 
 def load(

@@ -62,25 +62,39 @@ def _check_markov(model: HiddenMarkovModel, provenance: Provenance | None) -> No
         raise FileError("the states are not those of a model")
 
 
+def _plain_model(model: NaiveBayes) -> Plain:
+    """The posterior, whose means are the tables, or the tables alone."""
+    if model.posterior is None:
+        return {"target": model.target, "tables": plain_tables(model.probabilities.tables)}
+    kind = "posterior" if isinstance(model.posterior, DirichletPosterior) else "posterior-draws"
+    return {"target": model.target, "posterior": {"kind": kind, **_POSTERIORS[kind][0](model.posterior)}}
+
+
+def _model_of(plain: Plain, network: Network, provenance: Provenance | None) -> NaiveBayes:
+    if "posterior" not in plain:
+        return NaiveBayes(plain["target"], Probabilities(network, tables_of(plain["tables"]), provenance))
+    posterior = _POSTERIORS[plain["posterior"]["kind"]][1](plain["posterior"], network, provenance)
+    return NaiveBayes(plain["target"], posterior.mean(), posterior)
+
+
+#: Writers and readers of posteriors.
+_POSTERIORS = {
+    "posterior": structural(DirichletPosterior),
+    # Every draw of every table; the latent rows of a chain are not kept.
+    "posterior-draws": structural(PosteriorDraws, _check_draws, without="records"),
+}
+
+
 def _fitted(kind: str, type_: type, write: Any, read: Any, network: Any = attrgetter("network")) -> Codec:
     return Codec("fitted", kind, type_, write, read, network, needed_network)
 
 
 #: The models that questions are asked of.
 _NETWORK_MODELS = (
-    _fitted("posterior", DirichletPosterior, *structural(DirichletPosterior)),
-    # Every draw of every table; the latent rows of a chain are not kept.
-    _fitted("posterior-draws", PosteriorDraws, *structural(PosteriorDraws, _check_draws, without="records")),
+    _fitted("posterior", DirichletPosterior, *_POSTERIORS["posterior"]),
+    _fitted("posterior-draws", PosteriorDraws, *_POSTERIORS["posterior-draws"]),
     _fitted("probabilities", Probabilities, *structural(Probabilities)),
-    _fitted(
-        "naive-bayes",
-        NaiveBayes,
-        lambda model: {"target": model.target, "tables": plain_tables(model.probabilities.tables)},
-        lambda plain, network, provenance: NaiveBayes(
-            plain["target"], Probabilities(network, tables_of(plain["tables"]), provenance)
-        ),
-        attrgetter("probabilities.network"),
-    ),
+    _fitted("naive-bayes", NaiveBayes, _plain_model, _model_of, attrgetter("probabilities.network")),
     _fitted(
         "naive-bayes-ensemble",
         NaiveBayesEnsemble,

@@ -14,12 +14,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.inference.network.draws import PosteriorDraws
+from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.network.queries import code_columns, row_count
-from dpgraph.inference.queries.tables import DrawnTables, tables_given
+from dpgraph.inference.queries.tables import DrawnTables, drawn_tables, tables_given
 from dpgraph.privacy.display import MOST_ROWS, as_html, counted, short, summary
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Provenance, Release, joined, released_value
-from dpgraph.structure.domain import Domain, NetworkError
+from dpgraph.structure.conversion import is_table
+from dpgraph.structure.domain import Domain, DomainError, NetworkError
 from dpgraph.structure.network import Network
 from dpgraph.structure.rowwise import added, columns_to_predict
 from dpgraph.structure.tables import Probabilities, Reals
@@ -135,17 +138,23 @@ def _check_network(network: Network, target: str) -> None:
 class NaiveBayes(_Predictions):
     """A fitted naive Bayes classifier: the target's name and the predictive tables.
 
-    The tables are posterior means: intervals of its predictions are in a posterior, as ``predict_proba`` says.
+    Args:
+        target: The label.
+        probabilities: The tables: of a posterior its means.
+        posterior: The posterior behind the tables, which intervals of predictions need; None where it is not kept.
 
     Raises:
-        NetworkError: If the network is not a naive Bayes network of that target.
+        NetworkError: If the network is not a naive Bayes network of that target, or the posterior has another one.
     """
 
     target: str
     probabilities: Probabilities
+    posterior: PosteriorDraws | DirichletPosterior | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         _check_network(self.probabilities.network, self.target)
+        if self.posterior is not None and self.posterior.network != self.probabilities.network:
+            raise NetworkError("the posterior is of another network than the tables")
 
     @property
     def _tables(self) -> tuple[Probabilities, ...]:
@@ -156,26 +165,53 @@ class NaiveBayes(_Predictions):
         """The record of the release behind the tables; None where none is known."""
         return self.probabilities.provenance
 
-    def predict_proba(self, X: Any, *, return_interval: bool = False) -> Reals:
+    def predict_proba(self, X: Any, *, return_interval: bool = False, interval: float = 0.9) -> Any:
         """P(label | features) of each row, shape (rows, labels); uniform where the features are impossible.
 
         Args:
-            X: As for ``predict_log_joint``.
-            return_interval: Of a fitted estimator alone, which has the posterior's draws; mean tables have no
-                intervals, and the refusal says where they are to be had.
+            X: As for ``predict_log_joint``. With intervals a table may hold some of the features: the others
+                count as not observed.
+            return_interval: True to return central posterior intervals of each probability as well.
+            interval: The probability of those intervals.
+
+        Returns:
+            The probabilities; with intervals a tuple of predictive probabilities, over the draws of the posterior, of
+            low ends and of high ends, each of shape (rows, labels).
 
         Raises:
             DomainError: As for ``predict_log_joint``.
-            InferenceError: If intervals are asked for.
+            InferenceError: If the interval is not a probability, or the model keeps no posterior.
         """
-        if return_interval:
+        if not return_interval:
+            return super().predict_proba(X)
+        if self.posterior is None:
             raise InferenceError(
-                "this model keeps mean tables, which have no intervals. A posterior has: save the estimator's, "
-                "dg.save(estimator.posterior_, path), or learn one from the release in the model's file, free, "
+                "this model keeps mean tables alone, which have no intervals: save the estimator again to .npz, "
+                "or learn a posterior from the release in the model's file, free, "
                 "posterior = dg.posterior(dg.load(path, release=True), method=dg.methods.Normal("
                 f"shrink=True)); then dg.query_rows(posterior, {self.target!r}, X), X without the target"
             )
-        return super().predict_proba(X)
+        from dpgraph.inference.queries.rows import answers_of_codes
+
+        some = self._observed(X)
+        codes = columns_to_predict(X, self.probabilities.network.domain.restrict(some))
+        if not row_count(codes):
+            raise DomainError("there are no rows; give at least one")
+        wide = {name: np.asarray(codes[name], np.int64) for name in some}
+        found = answers_of_codes(drawn_tables(self), (self.target,), wide, interval)
+        return found["predictive"], found["low"], found["high"]
+
+    def _observed(self, X: Any) -> tuple[str, ...]:
+        """The features that rows hold: all, or of a table without other columns some."""
+        if not is_table(X):
+            return self.features
+        there = {str(name) for name in getattr(X, "column_names", X.columns)}
+        some = tuple(name for name in self.features if name in there)
+        if not some or (len(some) < len(self.features) and there - set(some)):
+            raise DomainError(
+                f"X must hold all of the features, or some of them and no other column: {', '.join(self.features)}"
+            )
+        return some
 
     def __repr__(self) -> str:
         return self._in_words(self.provenance)
@@ -238,7 +274,7 @@ class NaiveBayesEnsemble(_Predictions):
 
 @tables_given.register
 def _mean_tables(model: NaiveBayes) -> DrawnTables:
-    return replace(tables_given(model.probabilities), arcs=ARCS)
+    return replace(tables_given(model.posterior or model.probabilities), arcs=ARCS)
 
 
 @tables_given.register

@@ -63,6 +63,10 @@ class UnprovedGuaranteeWarning(UserWarning):
     """A setting for which the paper's proof of its guarantee does not hold."""
 
 
+class FileWarning(UserWarning):
+    """A file keeps less than the value has: the intervals of a posterior are not in it."""
+
+
 class ConvergenceWarning(UserWarning):
     """Chains that have not mixed: the posterior may be inaccurate. Privacy is not at stake."""
 

@@ -145,5 +145,5 @@ def test_predictions_hold_no_formula(formulas, run):
     run("predict", "c.json", "f.csv", "--out", "safe.csv")
     run("predict", "c.json", "f.csv", "--out", "raw.csv", "--raw")
     safe, raw = (pd.read_csv(name, dtype={0: str}) for name in ("safe.csv", "raw.csv"))
-    assert list(safe.columns) == ["'=name", "P(=1+1)", "P(-3)", "P(a)"]
+    assert list(safe.columns)[:4] == ["'=name", "P(=1+1)", "P(-3)", "P(a)"]
     assert (set(safe.iloc[:, 0]), set(raw.iloc[:, 0])) == ({"'=1+1", "-3", "a"}, {"=1+1", "-3", "a"})

@@ -5,6 +5,7 @@ import json
 import math
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
@@ -219,7 +220,9 @@ def test_a_fitted_estimator_is_saved_as_its_model(tmp_path):
 
 def test_bif_keeps_the_mean_of_a_posterior(tmp_path):
     for value in (POSTERIOR, POSTERIOR.mean(), RELEASE.map(lambda noisy: POSTERIOR)):
-        dg.save(value, tmp_path / "m.bif")
+        lost = pytest.warns(dg.errors.FileWarning, match="no intervals")
+        with nullcontext() if isinstance(value, dg.Probabilities) else lost:
+            dg.save(value, tmp_path / "m.bif")
         for name in NETWORK.domain.names:
             np.testing.assert_allclose(
                 dg.load(tmp_path / "m.bif").table(name), POSTERIOR.mean().table(name), rtol=1e-12

@@ -40,7 +40,8 @@ def test_draws_round_trip_exactly(release, method, tmp_path):
     assert loaded.diagnostics == draws.diagnostics
     assert (loaded.n is None) == (draws.n is None)
     assert document(loaded) == document(draws)
-    dg.save(draws, tmp_path / "d.bif")
+    with pytest.warns(dg.errors.FileWarning, match="no intervals"):
+        dg.save(draws, tmp_path / "d.bif")
     np.testing.assert_allclose(dg.load(tmp_path / "d.bif").table("c"), draws.mean().table("c"), atol=1e-6)
 
 
@@ -102,6 +103,7 @@ def test_the_command_draws_a_posterior_and_says_how(release, tmp_path, monkeypat
         assert result.exit_code == 0, result.output
         assert "method tables" in result.stderr
         assert "NOT PRIVATE" in result.stderr
+        assert ("no intervals" in result.stderr) == out.endswith(".bif")
     assert (tmp_path / "one.json").read_text() == (tmp_path / "two.json").read_text()
     assert len(dg.load("one.json")) == 50
     result = CliRunner().invoke(main, ["query", "one.json", "--target", "a", "--given", "c=y"])

@@ -1,6 +1,8 @@
 """Without noise the classifier is scikit-learn's CategoricalNB; with any tables it is Bayes' rule on the joint."""
 
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,12 +11,16 @@ from hypothesis import strategies as st
 from sklearn.naive_bayes import CategoricalNB
 
 import dpgraph as dg
+from dpgraph.files import documents
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.privacy.measurements import DiscreteLaplace, SumZeroLaplace
 from dpgraph.structure.frozen import FrozenMap
+from tests.files.edits import edited
 from tests.small_tables import LABELLED, labelled
 from tests.strategies import joint, probabilities
 from tests.tiers import examples
+
+SAVED = Path(__file__).parents[1] / "files" / "saved"
 
 
 @st.composite
@@ -149,22 +155,55 @@ def test_the_log_of_a_probability_is_natural():
     np.testing.assert_allclose(model.predict_log_joint({"f": np.array([1])}), expected)
 
 
-def test_a_loaded_model_says_where_its_intervals_are(tmp_path):
-    """What the refusal says is done here."""
-    rows = labelled(2000)
-    fitted = dg.PrivateNaiveBayes(LABELLED, target="y", epsilon=5, noise=dg.testing.SeededNoise(0))
-    fitted.fit(rows[["a", "c"]], rows.y)
-    dg.save(fitted, tmp_path / "m.json")
-    loaded, new = dg.load(tmp_path / "m.json"), rows[["a", "c"]].head(3)
-    with pytest.raises(
-        dg.errors.InferenceError, match=r"dg.save\(estimator.posterior_, path\).*dg.query_rows\(posterior, 'y'"
-    ):
-        loaded.predict_proba(new, return_interval=True)
+@pytest.mark.parametrize("inference", ["noise-aware", "plug-in"])
+@pytest.mark.parametrize("ending", ["json", "npz"])
+def test_a_loaded_model_has_the_intervals_of_its_estimator(tmp_path, inference, ending):
+    fitted, new = labelled_fit(inference)
+    dg.save(fitted, tmp_path / f"m.{ending}")
+    loaded = dg.load(tmp_path / f"m.{ending}")
+    new.to_csv(tmp_path / "new.csv", index=False)
+    for rows in (new, new[["a"]], new.to_numpy(), tmp_path / "new.csv"):
+        for mine, theirs in zip(
+            *(one.predict_proba(rows, return_interval=True) for one in (fitted, loaded)), strict=True
+        ):
+            np.testing.assert_array_equal(mine, theirs)
+    np.testing.assert_array_equal(fitted.predict_proba(new), loaded.predict_proba(new))
+    for wrong in (new.rename(columns={"a": "z"}), new[[]], new.head(0)):
+        with pytest.raises(dg.errors.DomainError):
+            loaded.predict_proba(wrong, return_interval=True)
+
+
+def test_a_file_says_that_it_keeps_no_intervals_and_the_refusal_what_to_do(tmp_path, monkeypatch):
+    fitted, new = labelled_fit("noise-aware")
+    with pytest.warns(dg.errors.FileWarning, match=r"m\.bif keeps mean tables and no posterior"):
+        dg.save(fitted, tmp_path / "m.bif")
+    monkeypatch.setitem(documents.KEPT, ".json", 1000)
+    with pytest.warns(dg.errors.FileWarning, match=r"numbers, more than 1,000; \.npz keeps more"):
+        dg.save(fitted, tmp_path / "m.json")
+    with pytest.raises(dg.errors.InferenceError, match=r"again to \.npz.*dg.query_rows\(posterior, 'y'"):
+        dg.load(tmp_path / "m.json").predict_proba(new, return_interval=True)
     release = dg.load(tmp_path / "m.json", release=True)
     again = dg.posterior(release, method=dg.methods.Normal(shrink=True), draws=500)
-    dg.save(fitted.posterior_, tmp_path / "p.json")
-    _, low, high = fitted.predict_proba(new, return_interval=True)
-    for posterior, near in ((dg.load(tmp_path / "p.json"), 1e-9), (again, 0.02)):
-        found = dg.query_rows(posterior, "y", new)
-        np.testing.assert_allclose(found["low"].to_numpy(), low, atol=near)
-        np.testing.assert_allclose(found["high"].to_numpy(), high, atol=near)
+    found, (_, low, high) = dg.query_rows(again, "y", new), fitted.predict_proba(new, return_interval=True)
+    np.testing.assert_allclose(found["low"].to_numpy(), low, atol=0.02)
+    np.testing.assert_allclose(found["high"].to_numpy(), high, atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("step", "value"), [("kind", "x"), ("kind", ["x"]), ("tables", {}), ("tables", {"a": [[[[2.0]]]]}), ("method", 3)]
+)
+def test_a_posterior_in_a_file_that_was_tampered_with_is_refused(tmp_path, step, value):
+    plain = json.loads((SAVED / "naive-bayes.json").read_text())
+    assert plain["posterior"]["kind"] == "posterior-draws"
+    plain["posterior"][step] = value
+    (tmp_path / "changed.json").write_text(edited(plain))
+    with pytest.raises(dg.errors.FileError):
+        dg.load(tmp_path / "changed.json")
+
+
+def labelled_fit(inference):
+    """A fitted classifier, and rows to predict."""
+    rows = labelled(2000)
+    noise = dg.testing.SeededNoise(0)
+    fitted = dg.PrivateNaiveBayes(LABELLED, target="y", epsilon=5, inference=inference, noise=noise)
+    return fitted.fit(rows[["a", "c"]], rows.y), rows[["a", "c"]].head(3)

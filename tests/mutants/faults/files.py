@@ -8,6 +8,20 @@ REFUSED = f"{BIF}::test_what_does_not_fit_is_refused_with_its_line"
 
 MUTANTS = (
     Mutant(
+        "intervals of a classifier left out of its file",
+        "estimators/naive_bayes.py",
+        "NaiveBayes(target, new.posterior_.mean(), new.posterior_)",
+        "NaiveBayes(target, new.posterior_.mean())",
+        ("tests/models/test_naive_bayes.py::test_a_loaded_model_has_the_intervals_of_its_estimator[json-plug-in]",),
+    ),
+    Mutant(
+        "a posterior lost in BIF without a word",
+        "files/documents.py",
+        "is_lost = isinstance(posterior, DirichletPosterior | PosteriorDraws)",
+        "is_lost = False",
+        ("tests/models/test_naive_bayes.py::test_a_file_says_that_it_keeps_no_intervals_and_the_refusal_what_to_do",),
+    ),
+    Mutant(
         "probabilities of a file that do not sum to 1 made to",
         "files/bif.py",
         "TOLERANCE = 1e-6",
