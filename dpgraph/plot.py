@@ -74,8 +74,8 @@ def posterior(
 
     Args:
         draws: A noise-aware posterior.
-        variable: Whose conditional probability table.
-        probability: Of the intervals.
+        variable: The variable whose table is drawn.
+        probability: The probability of the intervals.
         ax: Where to draw; the current axes (``plt.gca()``) by default.
         plug_in: The plug-in posterior of the same release, to be drawn beside it; it leaves the noise out.
 
@@ -183,7 +183,7 @@ def hmm_forecast(
         model: A ``HiddenMarkovModel``, or a fitted ``PrivateHMM``.
         field: One of the model's fields; of many levels the most probable ones are drawn.
         steps: How many steps after the last.
-        probability: Of the intervals.
+        probability: The probability of the intervals.
         ax: Where to draw; the current axes (``plt.gca()``) by default.
         sequence: The sequence to forecast from its last state; the first by default.
 

@@ -53,7 +53,7 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
 
     ``PrivateNaiveBayes(domain="infer")`` and ``PrivateLinearRegression("infer", "infer")`` pass all. An estimator of
     which nothing is declared refuses to fit, one with a declaration refuses the arrays of a check that do not fit it (a
-    check whose arrays happen to fit may pass), and ``PrivateHMM`` takes a log, which is no array.
+    check whose arrays happen to fit may pass), and ``PrivateHMM`` takes a log, which is not an array.
 
     Args:
         estimator: A ``PrivateNaiveBayes``, ``PrivateLinearRegression`` or ``PrivateHMM``.

@@ -393,7 +393,7 @@ def test_a_description_that_gives_noisy_integers_no_meaning_is_refused_uncharged
             return SHOP.blocks(unit)
 
     budget = dg.Budget(1)
-    with pytest.raises(dg.errors.ReleaseError, match="give it a method noisy"):
+    with pytest.raises(dg.errors.ReleaseError, match="needs a method noisy"):
         dg.release(replace(purchases(ROWS, SHOP), description=Unreadable()), dg.LaplaceMechanism(1), budget=budget)
     assert not budget.events
 

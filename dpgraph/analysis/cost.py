@@ -82,7 +82,7 @@ class PrivacyReport:
             (nats, summed over parent configurations).
         mechanisms: A frame with a row for each mechanism, the smallest ``rmse`` over all family cells first.
         arcs: A frame with the cost of each arc, the most expensive first.
-        recommended: The mechanism value to use, and ``reason`` why.
+        recommended: The mechanism value to use; ``reason`` says why.
         facts: Whole-graph numbers: variables, arcs, cells, maximal tables, treewidth (min-fill bound), and so on.
         question: How wide the interval of an answer will be, where a question was asked.
         family_rows, mechanism_rows, arc_rows: The rows of ``nodes``, ``mechanisms`` and ``arcs`` without pandas.
@@ -301,7 +301,7 @@ def privacy_cost(
     spread: float | None = None,
     second_moments: npt.ArrayLike | None = None,
 ) -> PrivacyReport | pd.DataFrame:
-    """Computes what privacy costs on a graph, or for a linear regression, before any data.
+    """Computes the cost of privacy on a graph, or of a linear regression, before any data.
 
     Args:
         network: The DAG over its declared domain; or public ``Probabilities``, whose own margins then stand for the
@@ -337,7 +337,7 @@ def privacy_cost(
     Raises:
         ReleaseError: If epsilon, delta, n or a setting of a design is out of range, or a question or a design comes
             without n.
-        NetworkError: If the network is none.
+        NetworkError: If the network is not a Network.
         NetworkError, DomainError, InferenceError: If ``query`` refuses the question.
 
     Warns:

@@ -175,7 +175,7 @@ def report(
     """
     graph = network.network if isinstance(network, Probabilities) else network
     if not isinstance(graph, Network):
-        raise InferenceError(f"an audit is of a network; got {type(network).__name__}")
+        raise InferenceError(f"an audit takes a network; got {type(network).__name__}")
     budget, slack, protected = exact(epsilon), exact_delta(delta), unit or PrivacyUnit()
     if not isinstance(protected, PrivacyUnit):
         raise InferenceError(f"unit must be a PrivacyUnit; got {type(unit).__name__}")

@@ -34,8 +34,8 @@ SPENDING = ("release", "learn", "fit", "evaluate")
 _IN_LEDGER = {
     "ledger": 'Spend from a budget in a ledger: a SQLite file or postgresql://user@host/database. "" for none.',
     "dataset": "Whose budget in the ledger.",
-    "who": "Who spends, for the ledger's row.",
-    "purpose": "What for, for the ledger's row.",
+    "who": "The user who spends, for the ledger.",
+    "purpose": "The purpose, for the ledger.",
 }
 _METAVARS = {"ledger": "LEDGER", "purpose": "TEXT"}
 _SPENT = (
@@ -98,18 +98,18 @@ class Payer:
         from dpgraph.privacy.errors import LedgerError
 
         if self.ledger and not self.dataset:
-            raise click.UsageError("--ledger needs --dataset, or DPGRAPH_DATASET: whose budget in it")
+            raise click.UsageError("--ledger needs --dataset NAME, or DPGRAPH_DATASET")
         if self.dataset and self.ledger is None:
             raise click.UsageError("a data set is named and no ledger: give --ledger, or DPGRAPH_LEDGER")
         source_of = click.get_current_context().get_parameter_source
         for name in ("dataset", "who", "purpose"):
             if getattr(self, name) and not self.ledger and source_of(name) is ParameterSource.COMMANDLINE:
-                raise click.UsageError(f"--{name} is of a ledger's entry; give --ledger")
+                raise click.UsageError(f"--{name} is written to a ledger; give --ledger")
         rows = 1 if self.rows_per_person is None else self.rows_per_person
         if self.person is None and rows > 1:
             say(
-                f"that nobody has more than {rows} rows is taken on trust, and no row is dropped; --person "
-                "COLUMN says whose row each is, and drops those beyond"
+                f"taken on trust: nobody has more than {rows} rows. --person COLUMN names the column of persons, and "
+                "drops rows beyond that number"
             )
         if not self.ledger:
             several = self.person is not None and rows > 1  # persons with several rows have unknown numbers of them

@@ -223,7 +223,7 @@ def refit(model: str, states: int | str | None, out: Path, **how: Any) -> None:
 @click.argument("rows")
 @click.option("--domain", required=True, help="A TOML file: numbers as { bounds = [low, high] }, others by levels.")
 @click.option("--target", required=True, help="The variable to predict, which has bounds.")
-@click.option("--typical", type=float, default=None, help="What the target is about, from public knowledge.")
+@click.option("--typical", type=float, default=None, help="A typical value of the target, from public knowledge.")
 @INFERENCE
 @whole("--draws", 1, 2000, "From the posterior.")
 @SEED
@@ -283,7 +283,7 @@ def fit_regression(
 @click.argument("rows")
 @click.option("--domain", required=True, help="The variables and their levels, declared.")
 @DELTA
-@click.option("--method", default="auto", help="How; auto says which it chose and why.")
+@click.option("--method", default="auto", help="The method; auto tells its choice and the reason.")
 @whole("--max-parents", 0, help="The most parents of a variable.")
 @whole("--max-cells", 1, help="The most cells of a family's table.")
 @click.option("--required", metavar="A->B", multiple=True, help="An edge that must be there; may be repeated.")

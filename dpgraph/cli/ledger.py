@@ -1,4 +1,4 @@
-"""Commands about a ledger: make a budget in it, lay down allowances, show, list, verify and export its rows.
+"""Commands about a ledger: make a budget in it, set allowances, show, list, verify and export its entries.
 
 A ledger is opened when its command runs and closed before it ends.
 """
@@ -42,7 +42,7 @@ def ledger() -> None:
 @NEIGHBOURS
 @ROWS_PER_PERSON
 @click.option("--accounting", default="basic", help="How charges add.")
-@click.option("--source", metavar="TEXT", help="What the rows are, by a name; one source has one budget.")
+@click.option("--source", metavar="TEXT", help="A name for the source of the rows; one source has one budget.")
 @click.option("--who", metavar="NAME", default="", show_default=False, help="Who makes it.")
 def create(place: str, dataset: str, neighbours: str, rows_per_person: int, **settings: Any) -> None:
     """Make the budget of a data set; one that is there already is left as it is, if it is the same."""
@@ -54,11 +54,11 @@ def create(place: str, dataset: str, neighbours: str, rows_per_person: int, **se
 @ledger.command()
 @PLACE
 @NAMED
-@click.option("--who", metavar="NAME", required=True, help="Whose charges it limits.")
+@click.option("--who", metavar="NAME", required=True, help="The user whose charges it limits.")
 @EPSILON
 @DELTA
 @click.option("--expires", metavar="DATE", help="The last day, in UTC.")
-@click.option("--by", metavar="NAME", default="", show_default=False, help="Who lays it down.")
+@click.option("--by", metavar="NAME", default="", show_default=False, help="The user who sets it.")
 def allow(place: str, dataset: str, who: str, **settings: Any) -> None:
     """Set the allowance of one user of a shared budget; a later one replaces it."""
     budget = opened(place, dataset)

@@ -93,7 +93,7 @@ def evaluate(payer: Payer, model: str, rows: str, interval: float, costs: Any, a
                 )
         say(f"{interval:g} % intervals for the population of the rows, from {judged.release.provenance}")
     if budget.unit.rows_per_person > 1:
-        say("the intervals take rows as independent: how alike one person's rows are is not known, nor in them")
+        say("the intervals take rows as independent; one person's rows may be alike, and intervals too short")
 
 
 @click.command()
@@ -127,11 +127,11 @@ def predict(model: str, rows: str | None, forecast: int | None, raw: bool, out: 
     found = load(model, progress=True)
     hidden = isinstance(found, HiddenMarkovModel)
     if forecast is not None and not hidden:
-        raise click.UsageError("--forecast STEPS is of a hidden Markov model; give ROWS in its place")
+        raise click.UsageError("--forecast needs a hidden Markov model; give ROWS in its place")
     if forecast is not None and rows is not None:
         raise click.UsageError("--forecast STEPS takes no ROWS: a forecast goes on from the last step; leave one out")
     if rows is None and not hidden:
-        raise click.UsageError("ROWS are missing")
+        raise click.UsageError("give ROWS to predict")
     match found:
         case HiddenMarkovModel() as fitted if forecast is not None:
             table = fitted.forecast(forecast)
@@ -230,7 +230,7 @@ def report(source: str, html: Path | None, dataset: str | None, beside: bool) ->
     """
     page = None if html is None else writable(html, ".html")
     if beside and dataset is not None:
-        raise click.UsageError("--release is of a model's file, --dataset of a ledger")
+        raise click.UsageError("--release needs a model's file, --dataset a ledger; leave one out")
     value = _value_of(source, beside) if dataset is None else opened(source, dataset)
     if page is not None:
         write_page(value, page)

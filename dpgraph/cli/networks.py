@@ -75,14 +75,14 @@ def cost(
     from dpgraph.models.naive_bayes import naive_bayes_network
 
     if target is not None and own:
-        raise click.UsageError("--own has probabilities of NETWORK's own arcs, and --target does not read them")
+        raise click.UsageError("--own needs NETWORK's own arcs, which --target does not read; leave one out")
     if own:
         subject = read_probabilities(network)
     else:
         subject = read_network(network) if target is None else naive_bayes_network(read_domain(network), target)
     unit = unit_of(asked["neighbours"], asked["rows_per_person"])
     if half_width is not None and question is None:
-        raise click.UsageError("--half-width is of an answer; give --question too")
+        raise click.UsageError("--half-width needs --question")
     graph, n = getattr(subject, "network", subject), asked["n"]
     how = {"question": None if question is None else question_of(question, graph.domain), "progress": True}
     report = privacy_cost(subject, epsilon=asked["epsilon"], delta=asked["delta"], n=n, unit=unit, **how)
@@ -238,7 +238,7 @@ def release(
     "How the posterior is computed; auto chooses and says why. plug-in takes released counts as exact.",
 )
 @whole("--draws", 1, 1000, "How many draws.")
-@click.option("--seed", type=int, default=None, help="Makes the draws repeat; it is not the noise's.")
+@click.option("--seed", type=int, default=None, help="Seed of the draws, never of the noise.")
 @OUT
 def posterior(source: str, network: str | None, method: str, counts: Any, out: Path, **how: Any) -> None:
     """Learn the posterior of every probability table from a RELEASE; free."""

@@ -53,7 +53,7 @@ NEIGHBOURS = choice(
 )
 ROWS_PER_PERSON = click.option("--rows-per-person", type=int, default=1, help="How many rows one person may hold.")
 INFERENCE = choice("--inference", ["noise-aware", "plug-in"], "noise-aware")
-SEED = whole("--seed", 0, help="Of the draws; it is not the noise's.")
+SEED = whole("--seed", 0, help="Seed of the draws, never of the noise.")
 INTERVAL = number("--interval", 100, 90, "The probability of the intervals, in percent.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
 #: Where a page is written; of commands that have one beside their other results.

@@ -96,7 +96,7 @@ def cross_validate(
         folds: The number k of folds.
         delta: The delta of all fits together, for estimators whose mechanism has one; the evaluation has none.
         person: Under add/remove, where it is required: whose row each is, a column of X or one id a row, compared as
-            text. It is no feature. Rows beyond the first ``rows_per_person`` of each person are left out, and of a
+            text. It is not a feature. Rows beyond the first ``rows_per_person`` of each person are left out, and of a
             strict declaration rows that name nobody. Under replace rows have public places, and it is refused.
         evaluation_share: The evaluation's share of epsilon; by default as much as one fit.
         training_epsilon: The epsilon of each fit, instead; the evaluation gets the rest.

@@ -135,9 +135,9 @@ def _warn_of_persons(model: Any, unit: PrivacyUnit) -> None:
     rows = getattr(getattr(record, "unit", None), "rows_per_person", 1)
     if rows > unit.rows_per_person:
         warnings.warn(
-            f"this budget protects {unit}, and the model up to {rows} rows of one person: the scores of a person with "
-            f"several rows lose as many times what they cost. Name the column of persons, person=..., and give Budget("
-            f"..., unit=PrivacyUnit('add-remove', rows)); of the command, --person and --rows-per-person",
+            f"this budget protects {unit}, and the model up to {rows} rows of one person: a person with k rows has a "
+            "privacy loss of k times the charge. Name the column of persons, person=..., and give "
+            "Budget(..., unit=PrivacyUnit('add-remove', rows)); of the command, --person and --rows-per-person",
             PrivacyLeakWarning,
             stacklevel=3,
         )
@@ -389,7 +389,7 @@ def judged_rows(model: Any, X: Any, y: Any, cap: PersonCap | None, group: RowGro
     """
     declared = declared_by(model)
     if not declared.names and is_query(X):
-        raise DomainError("a model of another library predicts rows in memory, and a query is none; read it first")
+        raise DomainError("a model of another library predicts rows in memory; read the query first")
     if group is not None:
         told = _told(group, declared.strict).variables
         if isinstance(X, Codes):

@@ -81,8 +81,8 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         unit: Whom to protect where ``budget`` is None; one replaced row by default.
         noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, makes the fit reproducible and not private.
         progress: True for a bar on a terminal during ``fit``.
-        target: The declared variable that is predicted. None: of a table the one declared variable that is no column of
-            X, of an array the name of y.
+        target: The declared variable to predict. None: for a table the one declared variable that is not a column of
+            X, for an array the name of y.
 
     Attributes:
         classes_: The declared labels, in order.

@@ -19,7 +19,7 @@ def to_datatree(draws: PosteriorDraws) -> Any:
         draws: The draws from ``posterior``.
 
     Raises:
-        FileError: If these are no draws of a network.
+        FileError: If these are not draws of a network.
         ImportError: If the extra is not installed.
     """
     if not isinstance(draws, PosteriorDraws):

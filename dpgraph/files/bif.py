@@ -234,7 +234,7 @@ def _header(text: str, declared: _Declared) -> list[str]:
 def _checked(name: str, table: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """The probabilities of a variable, axes (variable, *parents), with the rounding of their text divided out."""
     if not np.isfinite(table).all() or (table < 0).any():
-        raise FileError(f"the probability table of {excerpt(name)} has an entry that is no probability")
+        raise FileError(f"the probability table of {excerpt(name)} has an entry that is not a probability")
     sums = table.sum(axis=0)
     worst = np.abs(sums - 1).max()
     if worst > TOLERANCE:

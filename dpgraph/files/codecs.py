@@ -153,7 +153,9 @@ def written(value: Any, *, released: bool) -> tuple[Codec, Plain]:
         if (plain := codec.write(value)) is not None:
             return codec, plain
     refuse_unfitted(value)
-    raise FileError(f"{type(value).__name__} is not saved: only public values that left through a release are")
+    raise FileError(
+        f"{type(value).__name__} is not saved: save a public value, which was declared, released or learned"
+    )
 
 
 def plain_provenance(provenance: Provenance | None, structure: Structure) -> Plain:

@@ -147,7 +147,7 @@ def _kept(value: Any, suffix: str) -> tuple[Any, str]:
 def load(
     path: str | Path, *, max_bytes: int = MAX_DOCUMENT_BYTES, release: bool = False, progress: bool = False
 ) -> Any:
-    """Reads what ``save`` wrote, or the probabilities of a BIF file or of ``"example:alarm"``.
+    """Reads a file that ``save`` wrote, or the probabilities of a BIF file or of ``"example:alarm"``.
 
     A classifier, a regression or a hidden Markov model predicts from tables, arrays and paths, as its estimator does.
 
@@ -181,7 +181,7 @@ def load(
             return with_source_name(path, lambda: read(whole))
         text = read_text(Path(path), max_bytes)
         if text.strip() and not text.lstrip().startswith("{"):
-            raise FileError(f"{path} is no file of dpgraph's: load reads .json and .npz, as save writes them")
+            raise FileError(f"{path} is not a dpgraph file: load reads .json and .npz, as save writes them")
         return with_source_name(path, lambda: read(unsealed(parse_json(text))))
 
 

@@ -47,7 +47,7 @@ def to_pgmpy(probabilities: Probabilities | Release[Probabilities]) -> Any:
     Levels become text states, as BIF knows no other.
 
     Raises:
-        FileError: If these are no probabilities.
+        FileError: If these are not probabilities.
         NetworkError: If two levels read the same as text.
     """
     value = probabilities_given(probabilities, "to_pgmpy", FileError)

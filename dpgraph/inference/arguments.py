@@ -10,7 +10,7 @@ from dpgraph.privacy.errors import InferenceError
 
 
 def check_whole_number(name: str, value: object, least: int) -> None:
-    """Refuses a value that is not a whole number of at least ``least``; true and false are no numbers."""
+    """Refuses a value that is not a whole number of at least ``least``; true and false are not numbers."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InferenceError(f"{name} must be a whole number, at least {least}; got {value!r:.60}")
 

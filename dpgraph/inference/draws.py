@@ -42,7 +42,7 @@ class Draws:
 
     Attributes:
         method: The name of the method that drew them.
-        reason: Why that method.
+        reason: The reason for the method.
         mixing: ``r_hat`` and ``effective_size`` of ``diagnostics`` where chains were judged when they were drawn, and
             ``chains`` where the draws are a selection of several; empty where they were not, and of independent draws.
         provenance: The release behind them, for whom it was made and whether its noise was private; else None.
@@ -199,7 +199,7 @@ class ParameterDraws(Draws):
     Attributes:
         parameters: For each parameter an array of draws, shape (draws,), the chains one after another.
         method: ``"exact"``, ``"quadrature"``, ``"gibbs"`` or ``"plug-in"``.
-        reason: Why this method.
+        reason: The reason for the method.
         chains: How many chains drew them; 1 for independent draws.
         mixing: As in all draws.
         provenance: The release behind them.

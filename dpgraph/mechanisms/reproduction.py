@@ -170,7 +170,7 @@ def _check_single(event: Event, unit: PrivacyUnit, structure: Structure) -> None
     register_by_name(event.mechanism)
     if event.mechanism not in _REPLANS:
         raise ReleaseError(
-            f"{event.mechanism!r} is no mechanism whose record can be checked; import the module that registers it"
+            f"{event.mechanism!r} is not a mechanism whose record can be checked; import the module that registers it"
         )
     planned = _REPLANS[event.mechanism](event, unit, structure)
     if planned != event:

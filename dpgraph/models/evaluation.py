@@ -70,7 +70,7 @@ class Evaluation:
         interval: The probability with which each interval is to hold the population's score.
 
     Raises:
-        InferenceError: If it is no release of outcomes, or the probability is not between 0 and 1.
+        InferenceError: If it is not a release of outcomes, or the probability is not between 0 and 1.
     """
 
     release: Release[NoisyOutcomes]

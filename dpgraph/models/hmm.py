@@ -339,7 +339,7 @@ class HiddenMarkovModel:
 
         Raises:
             DomainError: If a cell is not declared.
-            InferenceError: If the interval is no probability.
+            InferenceError: If the interval is not a probability.
         """
         cells = self._flags(cells)
         ends = None if interval is None else tails(check_probability("interval", interval))

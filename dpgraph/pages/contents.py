@@ -30,8 +30,8 @@ def page_of(value: Any) -> Page:
     """The page of a public value."""
     refuse_unfitted(value)
     raise FileError(
-        f"{type(value).__name__} has no page: only public values do, that were declared, left through a release or "
-        "were learned from one"
+        f"{type(value).__name__} has no page: pages show public values, which were declared, released or learned from "
+        "a release"
     )
 
 

@@ -137,7 +137,7 @@ def _chosen(value: LearnedNetwork) -> Section:
         "The graph was chosen from what was released, so the choice cost nothing. An edge says that two variables "
         "depend on each other in the model, never which of them is a cause."
         if value.method == "pairs"
-        else "The graph was chosen with a part of the budget. An edge is no finding about causes."
+        else "The graph was chosen with a part of the budget. An edge says nothing about causes."
     )
     words = Words([f"Why this method: {value.reason}.", how])
     if not rows:

@@ -158,9 +158,9 @@ class Budget:
     ) -> Budget:
         """The budget of a data set in a ledger, which is made where it is not there yet.
 
-        A ledger is an append-only list of rows in a SQLite file or a PostgreSQL database (docs/ledger.md). Every charge
-        is checked and written in one transaction before anything is drawn. Edited, removed or reordered rows are
-        noticed here and by ``budget.ledger.verify()``.
+        A ledger is an append-only list of entries in a SQLite file or a PostgreSQL database (docs/ledger.md). Every
+        charge is checked and written in one transaction before anything is drawn. Edited, removed or reordered entries
+        are noticed here and by ``budget.ledger.verify()``.
 
         Args:
             url: A path, ``sqlite:///path`` or ``postgresql://user@host/database``. Leave passwords to ``~/.pgpass`` or
@@ -172,8 +172,8 @@ class Budget:
             accounting: How charges add; ``"basic"`` where the budget is made.
             source: The name of the rows, such as a table's or an extract's, never their content; where the ledger names
                 one it must be the same.
-            who: The label of whoever charges, in the rows; an allowance of that name limits them (``Ledger.allow``).
-            purpose: The purpose of the charges, in the rows.
+            who: The user of the charges, in their entries; an allowance of that name limits them (``Ledger.allow``).
+            purpose: The purpose of the charges, in their entries.
 
         Raises:
             LedgerError: If the ledger cannot be read or written, was edited, is not of this data set, or was made
@@ -264,12 +264,12 @@ class Budget:
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger behind the budget: its rows, allowances and checks; ReleaseError for a budget in memory."""
+        """The ledger behind the budget: its entries, allowances and checks; ReleaseError for a budget in memory."""
         return self._durable().book()
 
     @property
     def head(self) -> str:
-        """The digest of the ledger's newest row, to be kept elsewhere: ``ledger.verify(expected_head=...)``."""
+        """The digest of the ledger's newest entry, to be kept elsewhere: ``ledger.verify(expected_head=...)``."""
         return self.ledger.head
 
     def for_(self, who: str, purpose: str = "") -> Budget:
@@ -386,10 +386,10 @@ class Budget:
         Args:
             domain: The domain that declares the variable, as it did then.
             by: The variable.
-            row: The number of the ledger's row that paid for them; by default the newest of this variable.
+            row: The number of the ledger's entry that paid for them; by default the newest of this variable.
 
         Raises:
-            LedgerError: If no row of the ledger paid for such groups of this budget.
+            LedgerError: If no entry of the ledger paid for such groups of this budget.
             ReleaseError: If the budget is in memory.
         """
         conditions = _conditions(domain, by)
@@ -404,10 +404,10 @@ class Budget:
 
         Args:
             event: The event of the next draw.
-            made: The description and the mechanism, for a ledger's row.
+            made: The description and the mechanism, for a ledger's entry.
 
         Returns:
-            The ledger's row, by its number and its digest; None in memory.
+            The ledger's entry, by its number and its digest; None in memory.
 
         Raises:
             BudgetExceededError: If the event does not fit the budget or an allowance; nothing is charged.

@@ -490,7 +490,9 @@ def plan_of(items: Iterable[Any], unit: PrivacyUnit, delta: Fraction) -> Plan:
         pair = isinstance(item, tuple | list) and len(item) == 2 and not isinstance(item[0], type)
         event = item[0].event(item[1], unit) if pair and callable(getattr(item[0], "event", None)) else item
         if not isinstance(event, Event) or isinstance(event, Plan):
-            raise ReleaseError(f"a plan is of events or of pairs (mechanism, description); got {type(event).__name__}")
+            raise ReleaseError(
+                f"a plan is a list of events or of pairs (mechanism, description); got {type(event).__name__}"
+            )
         events.append(checked(event))
     if not events:
         raise ReleaseError("a plan has at least one event")

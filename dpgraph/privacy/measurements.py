@@ -338,7 +338,7 @@ class Joint:
         distance: The sum over measurements of weight times L1 distance is at most this, whatever the person's rows.
 
     Raises:
-        ReleaseError: If the weights or the distance are no whole numbers above 0.
+        ReleaseError: If the weights or the distance are not whole numbers above 0.
     """
 
     weights: tuple[int, ...]

@@ -178,9 +178,9 @@ def count(
         Sensitive counts; they add.
 
     Raises:
-        NetworkError: If ``network`` is no network.
+        NetworkError: If ``network`` is not a Network.
         DomainError: If the rows do not fit the domain, ``where`` is not declared variables and levels, ``engine`` is
-            unknown, or ``person`` is no column, is declared, or holds nulls where the domain is not strict.
+            unknown, or ``person`` is not a column, is declared, or holds nulls where the domain is not strict.
 
     >>> import pandas as pd
     >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
@@ -223,7 +223,7 @@ def count_groups(
         For each level of ``by``, or each tuple of levels where ``by`` is several, the counts of its rows; sensitive.
 
     Raises:
-        NetworkError: If ``network`` is no network.
+        NetworkError: If ``network`` is not a Network.
         DomainError: As ``count``; if ``by`` is not declared, there are more than 4096 groups, or there is no room for
             their tables (``DPGRAPH_MEMORY``).
 

@@ -247,7 +247,7 @@ def _records(x: Any, family: ExponentialFamily, strict: bool) -> npt.NDArray[Any
 
 
 def _one_axis(records: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The records, unless they are no column."""
+    """The records, unless they are not a column."""
     if records.ndim != 1:
         raise DomainError(f"records must have one axis; got {records.ndim}")
     return records

@@ -108,7 +108,7 @@ def regression_moments(
         design: The features, the target and their public bounds.
         where: Sums only the rows in which each of these variables has the level given, for ``Budget.parallel``. The
             variables are features with levels, or declared by ``domain``; all rows must fit the design.
-        domain: Declares variables of ``where`` that are no features.
+        domain: Declares variables of ``where`` that are not features.
         person: As for ``count``; not of a pair of arrays. A row that ``on_missing="drop"`` drops does not count as one
             of its person's.
         rows_per_person: As for ``count``.
@@ -154,7 +154,7 @@ def regression_groups(
         rows: As ``regression_moments`` takes them, but for a pair of arrays.
         design: The features, the target and their public bounds.
         by: A feature with levels or a variable of ``domain``, or several, whose levels are the groups.
-        domain: Declares variables of ``by`` that are no features.
+        domain: Declares variables of ``by`` that are not features.
         person: As for ``regression_moments``.
         rows_per_person: As for ``count_groups``.
         engine: As for ``count``.

@@ -52,7 +52,7 @@ class Bounded:
             design says so.
 
     Raises:
-        NetworkError: If the bounds are not finite numbers that increase, or ``missing`` is no finite number.
+        NetworkError: If the bounds are not finite numbers that increase, or ``missing`` is not a finite number.
 
     >>> Bounded(0, 10).scaled(np.array([0.0, 5.0, 20.0])).tolist()
     [-1.0, 0.0, 1.0]

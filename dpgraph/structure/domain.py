@@ -42,7 +42,7 @@ class Categories:
         missing: The level that nulls count as; without it they are refused.
 
     Raises:
-        NetworkError: If the list is empty, holds a duplicate or mixes kinds, or ``other`` or ``missing`` is no level.
+        NetworkError: If the list is empty, holds a duplicate or mixes kinds; or ``other`` or ``missing`` is not in it.
 
     >>> Categories(["Private", "Public", "Other"], other="Other", missing="Other").size
     3
@@ -58,9 +58,7 @@ class Categories:
         if isinstance(levels, str | bytes):
             raise NetworkError(f"levels must be a list of levels, not the text {levels!r}")
         if not isinstance(levels, Iterable):
-            raise NetworkError(
-                f"levels must be a list of levels, not {levels!r:.60}; of numbers it may be dg.Bins(edges)"
-            )
+            raise NetworkError(f"levels must be a list of levels, not {levels!r:.60}; for numbers give dg.Bins(edges)")
         object.__setattr__(self, "levels", tuple(_plain(level) for level in levels))
         object.__setattr__(self, "other", other if other is None else _plain(other))
         object.__setattr__(self, "missing", missing if missing is None else _plain(missing))
@@ -93,7 +91,7 @@ class Categories:
         return level_kind(self.levels[0])
 
     def code(self, value: object) -> int | None:
-        """The position of one public value, or None if it is no level."""
+        """The position of one public value, or None if it is not a level."""
         if value is None or not isinstance(value, str | bool | int | float) or level_kind(value) != self.kind:
             return None
         return self.levels.index(value) if value in self.levels else None

@@ -51,7 +51,7 @@ class JointCounts(_Several):
     must each lie in a released table; it is None where the parts' networks differ and none was named.
 
     Raises:
-        ReleaseError: If there are fewer than two parts, one is no noisy counts or coefficients, two have different
+        ReleaseError: If there are fewer than two parts, one is not noisy counts or coefficients, two have different
             public n or are the same release, or coefficients are of another network than the one to learn.
         NetworkError: If the domains differ, or no table holds some family.
     """
@@ -84,7 +84,7 @@ class PooledCounts(_Several):
     and its families must each lie in a table of every part.
 
     Raises:
-        ReleaseError: If there are fewer than two parts, one is no noisy counts or coefficients, two are the same
+        ReleaseError: If there are fewer than two parts, one is not noisy counts or coefficients, two are the same
             release, or coefficients are of another network than the one to learn.
         NetworkError: If the domains differ, or some part has no table that holds a family.
     """

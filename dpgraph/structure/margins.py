@@ -69,7 +69,7 @@ class Margins(Network):
 
         Raises:
             NetworkError: If there are none, a variable is unknown or twice in a table, a table is there twice, or
-                would be absurdly large; or if shares are no whole numbers above 0, one for each table.
+                would be absurdly large; or if shares are not whole numbers above 0, one for each table.
         """
         domain = Domain.of(domain)
         alone = FrozenMap((name, ()) for name in domain.names)

@@ -229,7 +229,7 @@ class NoisyMoments:
             the statistics sum to n.
 
     Raises:
-        ReleaseError: If the sums or n are no whole numbers, or noise that sums to zero leaves another total than n.
+        ReleaseError: If the sums or n are not whole numbers, or noise that sums to zero leaves another total than n.
     """
 
     description: MomentDescription | LinearDesign

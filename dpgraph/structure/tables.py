@@ -90,7 +90,7 @@ class NoisyCounts:
 
     Raises:
         NetworkError: If a table or a law is missing or of the wrong shape.
-        ReleaseError: If counts or n are no whole numbers, or a table whose noise sums to zero does not sum to n.
+        ReleaseError: If counts or n are not whole numbers, or a table whose noise sums to zero does not sum to n.
     """
 
     network: Network
@@ -162,7 +162,7 @@ class NoisyCoefficients:
 
     Raises:
         NetworkError: If a block is missing, unknown or of the wrong shape, has no law, or a setting is out of range.
-        ReleaseError: If a coefficient or n is no whole number.
+        ReleaseError: If a coefficient or n is not a whole number.
     """
 
     network: Network

@@ -147,7 +147,7 @@ def test_rows_of_a_person_are_capped_by_a_column_or_taken_on_trust_aloud(models,
     assert release.unit == dg.PrivacyUnit("add-remove", 3)
     assert release.value.block("right").sum() == pytest.approx(13, abs=1)
     trusted = run(*evaluate)
-    assert "nobody has more than 3 rows is taken on trust, and no row is dropped; --person COLUMN" in trusted.stderr
+    assert "taken on trust: nobody has more than 3 rows. --person COLUMN" in trusted.stderr
     assert dg.load("e.json").value.n == len(rows)
     assert "trust" not in run("evaluate", "c.json", "whose.csv", "--epsilon", "1").stderr
     run("evaluate", "c.json", "rows.csv", "--epsilon", "1", "--person", "nobody", code=1)

@@ -55,7 +55,7 @@ def test_rows_are_still_needed_elsewhere(model, run):
         "fit", "naive-bayes", "rows.csv", "--domain", "net.toml", "--target", "sex", "--epsilon", "1", "--out", "b.json"
     )
     for words, told in (
-        (["b.json"], "ROWS are missing"),
+        (["b.json"], "give ROWS to predict"),
         (["b.json", "--forecast", "2"], "is of a hidden Markov model; give ROWS"),
         (["m.json", "log.csv", "--forecast", "2"], "takes no ROWS"),
     ):

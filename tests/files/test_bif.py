@@ -171,9 +171,9 @@ REFUSED = {
     "inf": (A + PA.replace("0.2", "inf"), "line 2: decimal numbers are expected"),
     "a number of Python": (A + PA.replace("0.2", "1_0"), "line 2: decimal numbers are expected"),
     "other digits": (A + PA.replace("0.2", "\uff10.\uff12"), "line 2: decimal numbers are expected"),
-    "a huge number": (A + PA.replace("0.2", "1e999"), "line 2: .*an entry that is no probability"),
+    "a huge number": (A + PA.replace("0.2", "1e999"), "line 2: .*an entry that is not a probability"),
     "a long number": (A + PA.replace("0.2", "0." + "2" * 10**6), "line 2: decimal numbers are expected"),
-    "a negative number": (A + PA.replace("0.2, 0.8", "-0.2, 1.2"), "line 2: .*an entry that is no probability"),
+    "a negative number": (A + PA.replace("0.2, 0.8", "-0.2, 1.2"), "line 2: .*an entry that is not a probability"),
     "zeros": (A + PA.replace("0.2, 0.8", "0, 0"), "line 2: .*does not sum to 1"),
     "a sum off by 2e-6": (A + PA.replace("0.8", "0.800002"), "line 2: .*one sum is off by 2e-06"),
     "many parents": (A + "".join(V.format(f"v{i}") for i in range(40)) + PA.replace("a )", "a | " + ", ".join(

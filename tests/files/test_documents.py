@@ -536,5 +536,5 @@ def test_what_was_not_fitted_says_so_when_it_is_written(tmp_path):
 
 def test_a_file_of_rows_is_not_said_to_be_cut_short(tmp_path):
     labelled().to_csv(tmp_path / "rows.csv", index=False)
-    with pytest.raises(dg.errors.FileError, match="no file of dpgraph's: load reads"):
+    with pytest.raises(dg.errors.FileError, match="not a dpgraph file: load reads"):
         dg.load(tmp_path / "rows.csv")

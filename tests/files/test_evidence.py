@@ -269,7 +269,7 @@ def test_a_record_that_could_not_be_read_is_not_written(tmp_path):
     """A mechanism of a user's own has no plan that a reader could compute again."""
     release = dg.load(SAVED["laplace-replace"])
     foreign = dg.privacy.records.Event("Mine", Fraction(1), measurements=release.event.measurements)
-    with pytest.raises(dg.errors.ReleaseError, match="'Mine' is no mechanism whose record can be checked"):
+    with pytest.raises(dg.errors.ReleaseError, match="'Mine' is not a mechanism whose record can be checked"):
         dg.save(dg.Release(release.value, foreign, release.unit), tmp_path / "r.json")
     assert list(tmp_path.iterdir()) == []
 

@@ -119,7 +119,7 @@ def _plan(task: Task) -> tuple[Event, ...]:
 def _parts(task: Task) -> list[Event]:
     """The parts as they are planned."""
     if task.budget.group is not None:
-        raise ReleaseError("method='greedy' learns from all rows, not from those of a group's budget")
+        raise ReleaseError("method='greedy' needs a budget of all rows, not a group's")
     if task.constraints.max_parents == 0:
         raise ReleaseError("method='greedy' chooses parents, and max_parents is 0")
     unit, shares, alone = task.budget.unit, _Shares.of(task), Network.of(task.domain, {})

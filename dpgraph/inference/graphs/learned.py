@@ -55,7 +55,7 @@ class LearnedNetwork:
             for free, and has ``edges`` and ``alternatives``.
         release: Every noisy table, as released, which the posterior reads.
         method: How the graph was chosen.
-        reason: Why by that method.
+        reason: The reason for the method.
     """
 
     probabilities: Probabilities

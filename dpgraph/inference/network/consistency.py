@@ -67,7 +67,7 @@ def reconcile(
         Real-valued tables over the measured variable sets; unbiased unless ``nonnegative`` or ``shrink``.
 
     Raises:
-        InferenceError: If several releases make no joint release, or this is no release of tables or coefficients.
+        InferenceError: If several releases make no joint release, or this is not a release of tables or coefficients.
         NetworkError: If several are of different networks and none is named, or no table holds a family of it.
     """
     value = noisy if isinstance(noisy, list | tuple) else released_value(noisy)[0]

@@ -35,7 +35,7 @@ class PosteriorDraws(Draws):
             draws form one chain. Draws that memory has no room for are in a temporary file, in single precision:
             ``numpy.memmap``; ``flat`` reads one variable's.
         method: The sampler: ``"tables"``, ``"records"`` or ``"normal"``; ``"counts"`` in a classifier.
-        reason: Why that one.
+        reason: The reason for the method.
         n: The number of latent rows in each draw, shape (chains, draws), where it is private; else None.
         records: The latent rows of the last draw of the first chain, a column of codes for each variable, where the
             method has them.

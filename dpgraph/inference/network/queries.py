@@ -67,7 +67,7 @@ def sample_rows(
         variable holds the names of its bins.
 
     Raises:
-        InferenceError: If these are no probabilities, or those of tables without a graph, n is not a whole number, at
+        InferenceError: If these are not probabilities, or those of tables without a graph, n is not a whole number, at
             least 0, or rng is neither a generator nor a seed.
     """
     import pandas as pd

@@ -58,7 +58,7 @@ def query(
     ``do`` sets variables from outside (truncated factorisation, Pearl 2009, section 3.2): their own tables are dropped
     and they no longer depend on their parents. The answer is true only if the DAG is causal: an arc means a
     direct cause, every common cause of two variables is a variable of the network, and the other tables stay as they
-    are when one variable is set. No data shows that. A naive Bayes network's arcs are no causes, and are refused.
+    are when one variable is set. No data shows that. A naive Bayes network's arcs are not causes, and are refused.
 
     Args:
         model: ``Probabilities``, posterior draws of any method, a plug-in posterior, a naive Bayes model, a fitted
@@ -159,7 +159,7 @@ def asked_of(model: Any, given: Mapping[str, Any] | None, do: Mapping[str, Any] 
     if do and tables.arcs:
         raise InferenceError(
             f"do= needs a causal DAG, in which an arc is a direct cause and every common cause is a variable; the arcs "
-            f"of {tables.arcs} are none. Ask with given=, or state a causal network and learn its tables"
+            f"of {tables.arcs} are not causes. Ask with given=, or state a causal network and learn its tables"
         )
     return tables, evidence
 

@@ -120,7 +120,7 @@ def expectation(
         given: Evidence, as for ``query``.
         do: Interventions, as for ``query``.
         quantiles: Probabilities strictly between 0 and 1.
-        values: The number of each level, for levels that are no numbers, or instead of them; levels without one are
+        values: The number of each level, for levels that are not numbers, or instead of them; levels without one are
             left out.
         interval: The probability of the intervals.
         method: As for ``query``.
@@ -129,7 +129,7 @@ def expectation(
         An ``Answer`` with the entries ``"mean"``, ``"sd"`` and one for each quantile, in the variable's own units.
 
     Raises:
-        InferenceError: If the levels are no numbers and no values are given, or as for ``query``.
+        InferenceError: If the levels are not numbers and no values are given, or as for ``query``.
         DomainError: As for ``query``; if a value is of no level.
 
     >>> from dpgraph.structure.network import Network
@@ -147,7 +147,7 @@ def expectation(
     weights = answer.draws[:, positions]
     total = weights.sum(axis=1, keepdims=True)
     if not (total > 0).all():
-        raise InferenceError(f"{variable!r} has no number at all in some draws, all of it being missing")
+        raise InferenceError(f"{variable!r} is missing with probability 1 in some draws, so it has no mean there")
     weights = weights / total
     middle, width = (low + high) / 2, high - low
     mean = weights @ middle
@@ -182,7 +182,7 @@ def _scale(domain: Domain, name: str, values: Mapping[Any, float] | None) -> tup
         return np.arange(len(edges) - 1), edges[:-1], edges[1:]
     if variable.kind == "text":
         raise InferenceError(
-            f"the levels of {name!r} are no numbers; give the number of each with values={{level: number}}"
+            f"the levels of {name!r} are not numbers; give the number of each with values={{level: number}}"
         )
     points = np.array([float(level) for level in variable.levels])
     order = np.argsort(points)
@@ -233,7 +233,7 @@ def mutual_information(
     """How much two variables, or sets of them, tell of each other given evidence: H(first) + H(second) - H(both).
 
     It is never below 0, so its posterior leans upwards where the two are nearly independent: an interval that starts
-    just above 0 is no proof of dependence.
+    just above 0 does not prove dependence.
 
     Args:
         model: As for ``query``.

@@ -52,8 +52,8 @@ def query_rows(model: Any, target: str | Sequence[str], rows: Any, *, interval: 
         sd, low, high and predictive, so ``answers["low"]`` is a frame of its own.
 
     Raises:
-        NetworkError: If a column is no variable.
-        DomainError: If there are no rows, a value is no level, the target is a column, or the evidence of a row has
+        NetworkError: If a column is not a variable.
+        DomainError: If there are no rows, a value is not a level, the target is a column, or the evidence of a row has
             probability 0 in a draw.
         InferenceError: As for ``query``.
 

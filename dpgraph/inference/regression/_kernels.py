@@ -34,7 +34,7 @@ class Problem(NamedTuple):
         mean: The prior mean of the weights.
         numbers: size; n, or -1 where it is private; the prior's shape; exponents of the features' prior: of |S|, of
             mean squares of numbers, and of 1 minus these.
-        order: The columns, those that are no numbers first.
+        order: The columns, those that are not numbers first.
         others: How many these are.
         intercept: True if the first column is one.
         laplace: True if the noise is Laplace, False if it is normal.

@@ -66,7 +66,7 @@ class RegressionDraws(Draws):
 
     @property
     def reason(self) -> str:  # type: ignore[override]
-        """Why this method."""
+        """The reason for the method."""
         return "as asked" if self.method == "plug-in" else "the noise-aware method of a regression"
 
     @cached_property

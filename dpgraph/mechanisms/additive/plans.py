@@ -237,7 +237,7 @@ def _blocks(description: Description, unit: PrivacyUnit) -> tuple[Block, ...]:
     """The blocks of a description whose noisy integers mean something."""
     if not callable(getattr(description, "blocks", None)) or not is_readable(description):
         raise ReleaseError(
-            f"noisy integers of a {type(description).__name__} have no meaning that is known: give it a method noisy"
+            f"a {type(description).__name__} needs a method noisy, which reads the noisy integers of its release"
         )
     return description.blocks(unit)
 

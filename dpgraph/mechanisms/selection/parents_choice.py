@@ -120,7 +120,7 @@ class ParentsChoice:
     one to ``max_parents`` parents among those placed. Each choice also has the candidate "stop": after it another pair
     is chosen among the rest, and "stop" then leaves the rest without parents. So there are at most d - 1 choices, which
     share ``epsilon`` equally. ``noise`` is the expected absolute noise of one cell of a table that is measured, in
-    rows; tables of more than ``max_cells`` are no candidates; ``forbidden`` and ``required`` are arcs (parent, child).
+    rows; tables of more than ``max_cells`` are not candidates; ``forbidden`` and ``required`` are arcs (parent, child).
 
     Sensitivity: the score of a child with parents is half the L1 distance of their exact table from the child's public
     margin times the exact table of the parents, less half the expected noise of the table. A row of level x moves it by

@@ -100,7 +100,7 @@ class PrivateQuantile:
 
         Args:
             name: The variable.
-            strict: True for a strict domain, as in ``Domain.of``: nulls and values that are no number are left out.
+            strict: True for a strict domain, as in ``Domain.of``: nulls and values that are not numbers are left out.
         """
         return Network.of(Domain(FrozenMap({name: Bins(self.edges, missing=strict)}), strict), {})
 

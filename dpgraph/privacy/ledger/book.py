@@ -1,4 +1,4 @@
-"""A ledger for people: its rows, allowances and checks; verification computes every total again from the events."""
+"""A ledger for people: its entries, allowances and checks; verification computes every total again from the events."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Verification:
 
     Attributes:
         dataset: The data set.
-        rows: How many rows there are.
+        rows: The number of entries.
         head: The digest of the newest.
         spent: The whole budget's cost, computed again from the events.
         problems: The first twenty faults; empty for a good ledger.
@@ -81,7 +81,7 @@ class _Totals:
     choices: dict[int, str] = field(default_factory=dict)
 
     def event_of(self, row: LedgerRow) -> Event | None:
-        """A row's event; one that many rows have is read once."""
+        """The event of an entry; one that many entries have is read once."""
         if row.event not in self.events:
             self.events[row.event] = row.decoded
         return self.events[row.event]
@@ -94,7 +94,7 @@ def verified(
     expected_head: str | None = None,
     release: Any = None,
 ) -> Verification:
-    """Checks rows, all of one data set and in order."""
+    """Checks entries, all of one data set and in order."""
     problems: list[str] = []
     digests: dict[str, LedgerRow] = {}
     before: LedgerRow | None = None
@@ -121,7 +121,7 @@ def verified(
 
 
 def _problems(row: LedgerRow, totals: _Totals) -> list[str]:
-    """The faults of a row's totals, which are carried on."""
+    """The faults of an entry's totals, which are carried on."""
     if row.kind == "open":
         rule = Filter(totals.terms.accounting, totals.terms.limit)
         totals.accounts[""] = rule, totals.terms.unit, rule.start
@@ -182,7 +182,7 @@ def _allow_problems(row: LedgerRow, totals: _Totals) -> list[str]:
 
 
 def release_problems(release: Any, row_with: Callable[[str], LedgerRow | None]) -> list[str]:
-    """Why the rows that a release or a model names did not pay for it."""
+    """Why the entries that a release or a model names did not pay for it."""
     try:
         rows = rows_behind(release, row_with)
         record = release.provenance
@@ -227,7 +227,7 @@ def _ends(event: Event, parts: tuple[Event, ...], start: int) -> Iterator[int]:
 
 
 def rows_behind(release: Any, row_with: Callable[[str], LedgerRow | None]) -> tuple[LedgerRow, ...]:
-    """The rows that a release or a model of one names."""
+    """The entries that a release or a model of one names."""
     record = getattr(release, "provenance", None)
     receipts = record.receipts if isinstance(record, Provenance) else ()
     if not receipts:
@@ -274,7 +274,7 @@ class Ledger:
 
     @property
     def head(self) -> str:
-        """The digest of the newest row; kept elsewhere, it shows later whether rows were removed or written anew.
+        """The digest of the newest entry; kept elsewhere, it shows later if entries were removed or written anew.
 
         Raises:
             LedgerError: If the ledger cannot be read, or was edited.
@@ -284,11 +284,11 @@ class Ledger:
 
     @property
     def seen(self) -> int:
-        """The number of the newest row that this budget wrote; before it wrote one, of the newest at its opening."""
+        """The number of the newest entry that this budget wrote; before it wrote one, of the newest at its opening."""
         return self._chain.seen.number
 
     def rows(self) -> tuple[LedgerRow, ...]:
-        """All rows, oldest first.
+        """All entries, oldest first.
 
         Raises:
             LedgerError: If the ledger cannot be read.
@@ -356,7 +356,7 @@ class Ledger:
         return found
 
     def rows_of(self, release: Any) -> tuple[LedgerRow, ...]:
-        """The rows that paid for a release, or for a model of one, by the digests in its record.
+        """The entries that paid for a release, or for a model of one, by the digests in its record.
 
         Raises:
             LedgerError: If it names none, or one that is not in this data set's ledger.
@@ -365,14 +365,14 @@ class Ledger:
         return rows_behind(release, digests.get)
 
     def verify(self, *, expected_head: str | None = None, release: Any = None) -> Verification:
-        """Checks every digest and the order of rows, and computes every total again from the events.
+        """Checks every digest and the order of entries, and computes every total again from the events.
 
-        A chain of digests shows that rows were edited, removed or reordered, unless whoever did so computed all later
+        A chain of digests shows that entries were edited, removed or reordered, unless the editor computed all later
         digests again, or put an older copy in place. Against that keep the head's digest elsewhere.
 
         Args:
-            expected_head: A digest of a row that was kept elsewhere: it must still be there.
-            release: A release or a model of one, such as a loaded one: its record must be that of the rows it
+            expected_head: A digest of an entry that was kept elsewhere: it must still be there.
+            release: A release or a model of one, such as a loaded one: its record must be that of the entries it
                 names. Its value is not in the ledger, which is written before anything is drawn.
 
         Raises:

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class LedgerRow:
-    """One row of the ledger of one data set; rows are added and never changed.
+    """An entry of the ledger of one data set, a row of its table; entries are added and never changed.
 
     Attributes:
         dataset: The name of the data set.

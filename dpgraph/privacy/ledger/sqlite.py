@@ -98,7 +98,7 @@ class Sqlite:
     def begun(self, connection: sqlite3.Connection, begin: str) -> None:
         """Refuses a database of another program."""
         if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
-            raise LedgerError(f"{self.shown} is no ledger of dpgraph")
+            raise LedgerError(f"{self.shown} is not a dpgraph ledger")
 
     def making(self, connection: sqlite3.Connection) -> None:
         """Nothing: the lock of a transaction that writes is the file's."""

@@ -201,7 +201,7 @@ def _from_iterator(tables: Iterator[Any], domain: Declared) -> Iterator[tuple[Ba
             from dpgraph.statistics.rows.files import is_there
 
             if not is_there(table):
-                raise DomainError("the iterator yields text that is no path of a file; it must yield tables")
+                raise DomainError("the iterator yields a text that is not the path of a file; it must yield tables")
         yield from batches(table, domain)
 
 

@@ -136,7 +136,7 @@ def cap_rows(rows: Any, domain: Domain, person: str, rows_per_person: int, *, pa
 
     Raises:
         DomainError: If the rows do not fit the domain, ``person`` is declared in it or no column, or holds nulls,
-            ``rows_per_person`` is not a whole number, at least 1, or ``part`` is no name.
+            ``rows_per_person`` is not a whole number, at least 1, or ``part`` is not a name.
 
     >>> import pandas as pd
     >>> log = pd.DataFrame({"who": [7, 7, 8], "kind": ["a", "b", "b"]})

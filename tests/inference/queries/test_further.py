@@ -84,7 +84,7 @@ def test_expectation_of_levels_that_are_numbers_and_of_values_that_are_given():
     assert dg.expectation(value, "f").mean[0] == pytest.approx(0.3)
     assert dg.expectation(value, "w", values={"low": 1, "high": 10}).mean[0] == pytest.approx(4.0)
     for settings_, message in (
-        ({}, "are no numbers"),
+        ({}, "are not numbers"),
         ({"values": {}}, "at least one"),
         ({"values": {"low": "x"}}, "numbers"),
     ):

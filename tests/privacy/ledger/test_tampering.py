@@ -299,7 +299,7 @@ def test_a_file_of_another_kind_is_no_ledger(tmp_path):
     for epsilon in (None, 1):
         with pytest.raises(dg.errors.LedgerError, match="not a database"):
             open_(text, epsilon)
-        with pytest.raises(dg.errors.LedgerError, match="is no ledger of dpgraph"):
+        with pytest.raises(dg.errors.LedgerError, match="is not a dpgraph ledger"):
             open_(other, epsilon)
     with sqlite3.connect(other) as connection:
         assert [name for (name,) in connection.execute("SELECT name FROM sqlite_master")] == ["mine"]

@@ -152,6 +152,6 @@ def test_a_damaged_file_is_refused_as_on_this_machine(tmp_path):
 
 def test_text_of_an_iterator_is_not_repeated_as_an_address():
     for text in (f"s3://bucket/{SECRET}", f"neverknown://{SECRET}", f"denied://{SECRET}"):
-        with pytest.raises(dg.errors.DomainError, match="the iterator yields text that is no path of a file") as caught:
+        with pytest.raises(dg.errors.DomainError, match="yields a text that is not the path of a file") as caught:
             dg.count(iter([text]), NETWORK)
         assert SECRET not in "".join(traceback.format_exception(caught.value)).replace(repr(text), "")
