@@ -492,7 +492,7 @@ def _other_total(plain):
         (_wider, "not the scales it was made with"),
         (_no_unit, "no multiple of 2"),
         (_other_cap, "not the scales it was made with"),
-        (_other_mechanism, "no mechanism whose record can be checked"),
+        (_other_mechanism, "not a mechanism whose record can be checked"),
         (_other_law, "noise law is not known"),
         (_other_kind, "not known"),
         (_other_description, "not known"),
@@ -513,7 +513,7 @@ def test_what_is_not_registered_is_not_saved(tmp_path):
         def event(self, description, unit):
             return replace(super().event(description, unit), mechanism="Unknown")
 
-    with pytest.raises(dg.errors.ReleaseError, match="no mechanism whose record can be checked"):
+    with pytest.raises(dg.errors.ReleaseError, match="not a mechanism whose record can be checked"):
         dg.save(released(Unknown(1)), tmp_path / "release.json")
     with pytest.raises(dg.errors.FileError, match="not saved"):
         dg.save(released(FirstBlock(1)).value, tmp_path / "value.json")

@@ -59,6 +59,10 @@ class PrivacyLeakWarning(UserWarning):
     """An option that the caller asked for weakens or voids the privacy promise."""
 
 
+class LargeEpsilonWarning(UserWarning):
+    """A release at an epsilon that protects almost nobody."""
+
+
 class UnprovedGuaranteeWarning(UserWarning):
     """A setting for which the paper's proof of its guarantee does not hold."""
 

@@ -12,7 +12,7 @@ import numpy as np
 from dpgraph import memory
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import Made, Receipt
-from dpgraph.privacy.errors import PriorWarning, PrivacyLeakWarning, ReleaseError
+from dpgraph.privacy.errors import LargeEpsilonWarning, PriorWarning, ReleaseError
 from dpgraph.privacy.measurements import description_of
 from dpgraph.privacy.noise import Noise, SecureNoise
 from dpgraph.privacy.records import Event, PrivacyUnit, Release
@@ -81,7 +81,7 @@ def release(
         LedgerError: If the budget's ledger cannot be written; nothing is drawn.
 
     Warns:
-        PrivacyLeakWarning: If the release's epsilon is above 20; before the charge, from public values alone.
+        LargeEpsilonWarning: If the release's epsilon is above 20; before the charge, from public values alone.
         PriorWarning: If there are no rows and their number is public; before the charge. Under add-remove an empty
             table is as private as any other, so nothing tells of it.
     """
@@ -117,7 +117,7 @@ def _warn_if_pointless(statistics: Any, event: Event, unit: PrivacyUnit) -> None
         warnings.warn(
             f"epsilon {float(event.epsilon):g} protects almost nobody: one person may change a probability by a factor "
             f"of exp({float(event.epsilon):g}). Values from .1 to 10 are usual",
-            PrivacyLeakWarning,
+            LargeEpsilonWarning,
             stacklevel=4,
         )
     if unit.n_is_public and getattr(statistics, "sensitive_rows", None) == 0:

@@ -35,7 +35,7 @@ def test_json_has_the_same(run):
 
 
 def test_what_is_no_question_is_refused(run):
-    assert "--question too" in run("cost", "net.toml", "--epsilon", "1", "--half-width", "0.1", code=2).stderr
+    assert "needs --question" in run("cost", "net.toml", "--epsilon", "1", "--half-width", "0.1", code=2).stderr
     assert "give n" in run("cost", "net.toml", "--epsilon", "1", "--question", "rate", code=1).stderr
     wrong = run("cost", "net.toml", "--epsilon", "1", "--n", "9", "--question", "rate | sex:F", code=2).stderr
     assert "NAME=LEVEL" in wrong

@@ -56,7 +56,7 @@ def test_rows_are_still_needed_elsewhere(model, run):
     )
     for words, told in (
         (["b.json"], "give ROWS to predict"),
-        (["b.json", "--forecast", "2"], "is of a hidden Markov model; give ROWS"),
+        (["b.json", "--forecast", "2"], "needs a hidden Markov model; give ROWS"),
         (["m.json", "log.csv", "--forecast", "2"], "takes no ROWS"),
     ):
         assert told in run("predict", *words, "--out", "x.csv", code=2).stderr

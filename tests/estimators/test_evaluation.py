@@ -506,7 +506,7 @@ def test_what_was_not_paid_for_is_not_there(classifier):
 def test_an_evaluation_is_of_a_release_of_outcomes(classifier):
     with pytest.raises(dg.errors.InferenceError, match="release of outcomes"):
         dg.results.Evaluation(classifier.release_)
-    with pytest.raises(dg.errors.ReleaseError, match="outcomes sums"):
+    with pytest.raises(dg.errors.ReleaseError, match="sums of outcomes"):
         evaluation_of(dg.count(ROWS, dg.naive_bayes_network(DOMAIN, "t")), epsilon=1, budget=spend(1))
 
 

@@ -161,7 +161,7 @@ EDITS = [
     *((name, scales(1e-3), "but its noise costs|claims less than|less than its noise") for name in MEASURED),
     *((name, STILL, "moves? it by|does not measure what its record says") for name in MEASURED),
     *((name, put("unit", "rows_per_person", 100), "rows") for name in MEASURED),
-    *((name, put("event", "mechanism", "Laplace"), "no mechanism whose record") for name in [*MEASURED, *SELECTED]),
+    *((name, put("event", "mechanism", "Laplace"), "not a mechanism whose record") for name in [*MEASURED, *SELECTED]),
     *((name, put("event", "mechanism", "MapEstimate"), "makes one kind") for name in MEASURED),
     *((name, put("event", "mechanism", "FourierMechanism"), "does not") for name in [*LAPLACE[:3], *GAUSSIAN]),
     *((name, put("event", "mechanism", "GaussianMechanism"), "does not draw") for name in [*LAPLACE, *MOMENTS]),

@@ -516,7 +516,7 @@ def test_the_commands(tmp_path, released):
         (["report", "example:asia", "--release", "--html", "p.html"], 1, "no release"),
         (["report", "gone.json", "--html", "p.html"], 1, "gone.json"),
         (["report", "gone.sqlite", "--dataset", "d", "--html", "p.html"], 1, "LedgerError"),
-        (["report", "x", "--dataset", "d", "--release", "--html", "p.html"], 2, "--release is of"),
+        (["report", "x", "--dataset", "d", "--release", "--html", "p.html"], 2, "--release needs"),
     ],
 )
 def test_wrong_words_are_refused_and_nothing_is_written(words, code, said, tmp_path, monkeypatch):

@@ -313,7 +313,7 @@ def test_an_epsilon_that_protects_nobody_is_told_before_the_charge(counts):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         dg.release(counts, dg.LaplaceMechanism(20), budget=budget)
-        with pytest.raises(dg.errors.PrivacyLeakWarning, match=r"a factor of exp\(21\)"):
+        with pytest.raises(dg.errors.LargeEpsilonWarning, match=r"a factor of exp\(21\)"):
             dg.release(counts, dg.LaplaceMechanism(21), budget=budget)
     assert budget.spent == 20
 

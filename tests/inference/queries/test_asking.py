@@ -362,7 +362,7 @@ def test_evidence_that_some_draws_exclude_is_counted():
 def test_arcs_that_are_no_causes_take_no_intervention():
     network = dg.naive_bayes_network(dg.Domain.of({"t": [0, 1], "f": [0, 1]}), "t")
     model = dg.results.NaiveBayes("t", learned(network))
-    with pytest.raises(dg.errors.InferenceError, match=r"causal DAG.*arcs of a naive Bayes model are none"):
+    with pytest.raises(dg.errors.InferenceError, match=r"causal DAG.*arcs of a naive Bayes model are not causes"):
         dg.query(model, "f", do={"t": 1})
     np.testing.assert_array_equal(dg.query(model, "t", {"f": 1}).draws, dg.query(learned(network), "t", {"f": 1}).draws)
     many = dg.results.NaiveBayesEnsemble("t", tuple(learned(network, seed) for seed in range(3)))
