@@ -42,7 +42,8 @@ def bins(draw, max_levels=4, actions=True):
     missing = draw(st.booleans()) if actions and max_levels > 1 else False
     edges = draw(st.lists(st.integers(-5000, 5000), min_size=2, max_size=max_levels + 1 - missing, unique=True))
     scale = draw(st.sampled_from([1, 1000]))
-    return dg.Bins(sorted(edge if scale == 1 else edge / scale for edge in edges), missing=missing)
+    outside = draw(st.sampled_from(["ends", "missing"])) if missing else "ends"
+    return dg.Bins(sorted(edge if scale == 1 else edge / scale for edge in edges), missing, outside)
 
 
 def variables(kinds=KINDS, max_levels=4, text=plain_words, actions=True):
@@ -127,6 +128,8 @@ def position(variable, value):
         if null:
             return len(variable.edges) - 1 if variable.missing else None
         inside = [i for i, (low, high) in enumerate(itertools.pairwise(variable.edges)) if low <= value < high]
+        if not inside and value != variable.edges[-1] and variable.outside == "missing":
+            return variable.levels.index("missing")
         return inside[0] if inside else (0 if value < variable.edges[0] else len(variable.edges) - 2)
     if null:
         action = variable.missing

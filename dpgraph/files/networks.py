@@ -261,7 +261,7 @@ def _variable_of(name: str, plain: Any) -> Feature:
     if kinds[:1] != ["bounds"] and len(kinds) != 1:
         raise FileError(f"variable {name!r} needs a list of levels, {{levels = [...]}} or {{bins = [...]}}")
     kind, values = kinds[0], plain[kinds[0]]
-    known = {kind, "missing", *(["other"] if kind == "levels" else [])}
+    known = {kind, "missing", *{"levels": ["other"], "bins": ["outside"]}.get(kind, [])}
     if unknown := sorted(set(plain) - known):
         hint = near(unknown[0], known)
         raise FileError(f"variable {name!r} has unknown settings {unknown}{hint}; known: {sorted(known)}")
@@ -270,7 +270,7 @@ def _variable_of(name: str, plain: Any) -> Feature:
         raise FileError(f"variable {name!r}: {wanted}")
     try:
         if kind == "bins":
-            return Bins(values, plain.get("missing", False))
+            return Bins(values, plain.get("missing", False), plain.get("outside", "ends"))
         missing = plain.get("missing")
         return (
             Bounded(values[0], values[1], missing)
@@ -284,7 +284,11 @@ def _variable_of(name: str, plain: Any) -> Feature:
 def _plain_variable(variable: Feature) -> dict[str, Any]:
     """The inverse of ``_variable_of``."""
     if isinstance(variable, Bins):
-        return {"bins": list(variable.edges)} | ({"missing": True} if variable.missing else {})
+        return (
+            {"bins": list(variable.edges)}
+            | ({"missing": True} if variable.missing else {})
+            | ({"outside": variable.outside} if variable.outside != "ends" else {})
+        )
     bounded = isinstance(variable, Bounded)
     plain = {"bounds": [variable.low, variable.high]} if bounded else {"levels": list(variable.levels)}
     actions = {"other": None if bounded else variable.other, "missing": variable.missing}

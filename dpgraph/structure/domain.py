@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from itertools import islice, pairwise
+from typing import Literal
 
 from dpgraph.privacy.checks import check_boolean, is_number, near
 from dpgraph.privacy.display import MOST_ROWS, as_html, counted, escaped, short
@@ -101,23 +102,29 @@ class Categories:
 class Bins:
     """A numeric variable cut at public edges: k + 1 edges make k levels ``[a, b)``, the last one closed.
 
-    Values outside the edges count in the end bins. Level names read ``"17-25"``.
+    Numbers outside the edges count in the end bins, or as missing. Level names read ``"17-25"``.
 
     Args:
         edges: Increasing finite numbers, at least two.
         missing: True to count nulls and NaN in a level ``"missing"`` of their own; else they are refused.
+        outside: ``"ends"``, or ``"missing"`` for numbers outside the edges in that level too, which must be declared.
 
     Raises:
-        NetworkError: If the edges are fewer than two, not finite, or do not increase.
+        NetworkError: If the edges are fewer than two, not finite, or do not increase, or ``outside`` is neither.
 
     >>> Bins([17, 25, 50, 90]).levels
     ('17-25', '25-50', '50-90')
+    >>> Bins([0, 50, 90], missing=True, outside="missing").code(999)
+    2
     """
 
     edges: tuple[float, ...]
     missing: bool = False
+    outside: Literal["ends", "missing"] = "ends"
 
-    def __init__(self, edges: Iterable[float], missing: bool = False) -> None:
+    def __init__(
+        self, edges: Iterable[float], missing: bool = False, outside: Literal["ends", "missing"] = "ends"
+    ) -> None:
         if not isinstance(edges, Iterable):
             raise NetworkError(f"bins are a list of edges, Bins([0, 10, 20]); got {edges!r}")
         edges = tuple(edges)
@@ -139,8 +146,13 @@ class Bins:
                 f"got {missing!r}"
             )
         check_boolean("missing", missing, error=NetworkError)
+        if outside not in ("ends", "missing"):
+            raise NetworkError(f'outside must be "ends" or "missing"; got {outside!r:.60}')
+        if outside == "missing" and not missing:
+            raise NetworkError('outside="missing" needs the level "missing": declare missing=True as well')
         object.__setattr__(self, "edges", numbers)
         object.__setattr__(self, "missing", missing)
+        object.__setattr__(self, "outside", outside)
 
     @cached_property
     def levels(self) -> tuple[str, ...]:
@@ -161,6 +173,8 @@ class Bins:
             return self.levels.index(value) if value in self.levels else None
         if not is_number(value) or math.isnan(value):
             return None
+        if self.outside == "missing" and not self.edges[0] <= value <= self.edges[-1]:
+            return self.size - 1
         return sum(value >= edge for edge in self.edges[1:-1])
 
 

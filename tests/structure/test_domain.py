@@ -200,6 +200,23 @@ def test_a_network_error_is_a_domain_error_is_a_value_error():
 
 
 TEXT = dg.Categories(["a", "b"], other="b", missing="b")
+
+
+def test_what_is_outside_the_bins_counts_as_missing_by_declaration_alone(tmp_path):
+    with pytest.raises(dg.errors.NetworkError, match="declare missing=True as well"):
+        dg.Bins([0, 1], outside="missing")
+    with pytest.raises(dg.errors.NetworkError, match='"ends" or "missing"; got True'):
+        dg.Bins([0, 1], True, True)
+    path = tmp_path / "d.toml"
+    path.write_text('[variables]\nage = { bins = [0, 50, 90], missing = true, outside = "missing" }\n')
+    domain = dg.read_domain(path)
+    assert domain["age"] == dg.Bins([0, 50, 90], missing=True, outside="missing") != dg.Bins([0, 50, 90], missing=True)
+    network = dg.Network.of(domain, {})
+    for name in ("n.toml", "n.json"):
+        dg.save(network, tmp_path / name)
+        assert dg.read_network(tmp_path / name) == network
+
+
 BINNED = dg.Bins([0, 1], missing=True)
 
 

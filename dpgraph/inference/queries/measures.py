@@ -111,7 +111,7 @@ def expectation(
     """The mean and the standard deviation of a variable given evidence, and its quantiles, draw by draw.
 
     A bin's rows are taken as spread evenly over it: its mean is the midpoint, and quantiles are interpolated within it.
-    Values outside the outer edges were counted in the end bins, and are taken as inside them. A level ``"missing"`` of
+    Values that were counted in the end bins from outside are taken as inside them. A level ``"missing"`` of
     bins is left out: the numbers are given that there is a value.
 
     Args:

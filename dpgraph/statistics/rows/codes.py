@@ -425,7 +425,7 @@ def _whole_number_finder(levels: dict[int, int]) -> Callable[[npt.NDArray[Any]],
 
 
 def _binner(variable: Bins) -> Callable[[npt.NDArray[Any]], Signed]:
-    """Finds the bin of each number; values outside the edges fall in the end bins."""
+    """Finds the bin of each number; values outside the edges fall in the end bins, or are as nulls."""
     edges = np.array(variable.edges[1:-1], dtype=float)
 
     def found(values: npt.NDArray[Any]) -> Signed:
@@ -437,7 +437,12 @@ def _binner(variable: Bins) -> Callable[[npt.NDArray[Any]], Signed]:
             code += values >= edge
         return code.astype(np.int32)
 
-    return found
+    def inside(values: npt.NDArray[Any]) -> Signed:
+        reals = values.astype(np.float64, copy=False)
+        within = (reals >= variable.edges[0]) & (reals <= variable.edges[-1])
+        return np.where(within, found(values), np.int32(NULL))
+
+    return inside if variable.outside == "missing" else found
 
 
 def text_words(words: pa.Array) -> list[str | None]:

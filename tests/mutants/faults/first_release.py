@@ -344,6 +344,16 @@ MUTANTS = (
         ("tests/statistics/test_summary.py::test_every_engine_counts_what_the_definition_counts",),
     ),
     Mutant(
+        "the last edge of bins left outside",
+        "statistics/rows/codes.py",
+        "(reals <= variable.edges[-1])",
+        "(reals < variable.edges[-1])",
+        (
+            "tests/statistics/rows/test_codes.py::"
+            "test_numbers_outside_the_bins_count_as_missing_where_that_is_declared[edges0-False]",
+        ),
+    ),
+    Mutant(
         "a bad value forgotten at the next block of rows",
         "statistics/rows/codes.py",
         "worst = min(worst, _apply_declared_actions(code, variable))",

@@ -93,6 +93,16 @@ def test_bins_are_half_open_and_the_end_bins_take_what_is_outside(as_csv):
 
 
 @pytest.mark.parametrize("as_csv", [False, True])
+@pytest.mark.parametrize("edges", [[0, 1, 3, 7], [*range(100), 101]])
+def test_numbers_outside_the_bins_count_as_missing_where_that_is_declared(edges, as_csv):
+    declared = dg.Bins(edges, missing=True, outside="missing")
+    inside, outside = [edges[0], edges[-1]], [-math.inf, -1e300, -0.001, edges[-1] + 0.001, 999, math.inf, math.nan]
+    last = len(edges) - 2
+    assert encoded([*inside, *outside], declared, as_csv) == [0, last, *[last + 1] * 7]
+    assert [declared.code(value) for value in outside[:-1]] == [last + 1] * 6
+
+
+@pytest.mark.parametrize("as_csv", [False, True])
 def test_the_names_of_bins_are_read_back(as_csv):
     declared = dg.Bins([-5, -1.5, 0, 10], missing=True)
     assert encoded(list(declared.levels), declared, as_csv) == [0, 1, 2, 3]
