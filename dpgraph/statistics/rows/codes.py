@@ -20,7 +20,7 @@ import pyarrow.compute
 from dpgraph.privacy.checks import Unsigned, near
 from dpgraph.privacy.scope import Condition, RowCap, RowGroup
 from dpgraph.statistics.rows.arrow import read_columns
-from dpgraph.statistics.rows.batches import NULL_WORDS, Batch, is_string, value_type
+from dpgraph.statistics.rows.batches import NULL_WORDS, TEXT_NULLS, Batch, is_string, value_type
 from dpgraph.structure.conversion import PublicWords
 from dpgraph.structure.domain import (
     NUMBERS_OF_DATES,
@@ -457,6 +457,8 @@ def _word_code(word: str | None, variable: Variable, strict: bool) -> int:
     if isinstance(variable, Bins) and word in variable.levels:
         return variable.levels.index(word)
     if _is_textual(variable):
+        if word in TEXT_NULLS and variable.code(word) is None:
+            return NULL
         value: object = word
     elif word.strip().lower() in NULL_WORDS:
         return NULL

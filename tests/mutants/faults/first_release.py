@@ -344,6 +344,13 @@ MUTANTS = (
         ("tests/statistics/test_summary.py::test_every_engine_counts_what_the_definition_counts",),
     ),
     Mutant(
+        "null words of a CSV file counted as text",
+        "statistics/rows/codes.py",
+        "if word in TEXT_NULLS and variable.code(word) is None:",
+        "if False:",
+        ("tests/statistics/rows/test_codes.py::test_a_path_has_the_nulls_of_the_frame_that_pandas_reads[levels0]",),
+    ),
+    Mutant(
         "the last edge of bins left outside",
         "statistics/rows/codes.py",
         "(reals <= variable.edges[-1])",

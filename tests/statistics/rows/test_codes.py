@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pandas._libs.parsers import STR_NA_VALUES
 
 import dpgraph as dg
 from dpgraph.statistics.rows.codes import Codes
@@ -90,6 +91,27 @@ def test_without_an_action_they_refuse_the_table(variable, values, problem, as_c
 def test_bins_are_half_open_and_the_end_bins_take_what_is_outside(as_csv):
     values = [-math.inf, -1e300, -1, 0, 0.999, 1, 2.999, 3, 7, 7.001, 1e300, math.inf]
     assert encoded(values, dg.Bins([0, 1, 3, 7]), as_csv) == [0, 0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    "levels", [["x", "?"], ["x", "?", "NA", "None"], [0, 1], [False, True], dg.Bins([0, 1], missing=True)]
+)
+def test_a_path_has_the_nulls_of_the_frame_that_pandas_reads(levels):
+    """Every null word of pandas, bare and quoted; a word that is a declared level stays that level."""
+    words = [word for word in sorted(STR_NA_VALUES) if not isinstance(levels, list) or word not in levels]
+    text = [f'"{word}"' for word in words] + [word for word in words if word]
+    path = csv(pd.DataFrame({"v": ["0" if 0 in getattr(levels, "edges", levels) else "x"]}))
+    path.write_text("v,w\n" + "".join(f"{word},1\n" for word in text))
+    declared = levels if isinstance(levels, dg.Bins) else dg.Categories(levels, missing=levels[1])
+    domain = dg.Domain.of({"v": declared})
+    read = [dg.statistics.encode(rows, domain).columns["v"].tolist() for rows in (path, pd.read_csv(path))]
+    assert read[0] == read[1] == [1] * len(text)
+
+
+def test_a_declared_null_word_of_a_path_is_its_level():
+    domain = dg.Domain.of({"v": dg.Categories(["NA", "x", "None", "?"], missing="?")})
+    path = csv(pd.DataFrame({"v": ["NA", "x", "None", "null", "none "]}).head(4))
+    assert dg.statistics.encode(path, domain).columns["v"].tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("as_csv", [False, True])
