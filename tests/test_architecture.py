@@ -229,3 +229,20 @@ def test_no_cache_of_what_callers_bring_grows_without_bound():
                 if names & {"cache", "lru_cache(None)", "lru_cache(maxsize=None)"}:
                     found.append(path.relative_to(ROOT / "dpgraph").as_posix() + f"::{node.name}")
     assert found == []
+
+
+def test_no_comprehension_stands_in_a_lock():
+    """Python 3.12 and 3.13 never call a block's ``__exit__`` if Ctrl-C comes in a comprehension inside the block.
+
+    The lock stayed taken, and every later call hung; ``tests/privacy/test_every_step.py`` hangs there so.
+    """
+    kinds = (ast.ListComp, ast.SetComp, ast.DictComp)
+    found = [
+        f"{path.relative_to(ROOT)}:{inner.lineno}"
+        for path in (ROOT / "dpgraph").rglob("*.py")
+        for block in ast.walk(ast.parse(path.read_text()))
+        if isinstance(block, ast.With) and any("lock" in ast.unparse(one).lower() for one in block.items)
+        for inner in ast.walk(block)
+        if isinstance(inner, kinds)
+    ]
+    assert found == []

@@ -16,6 +16,7 @@ import warnings
 import weakref
 from collections import defaultdict
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -164,8 +165,8 @@ def warn_of_other_rows(budget: Any, rows: Any) -> None:
     warnings.warn(ADVICE, SplitWarning, stacklevel=4)  # past Fit.release and fit
 
 
-#: What fits with budgets of their own cost, one by one, for the names of their variables.
-_alone: defaultdict[frozenset[str], list[PrivacyCost]] = defaultdict(list)
+#: By the names of the variables, the number of fits with budgets of their own and the sum of their costs.
+_alone: defaultdict[frozenset[str], tuple[int, PrivacyCost]] = defaultdict(lambda: (0, PrivacyCost(Fraction(0))))
 
 
 def _warn_of_own_budgets(names: frozenset[str], price: PrivacyCost) -> None:
@@ -174,18 +175,20 @@ def _warn_of_own_budgets(names: frozenset[str], price: PrivacyCost) -> None:
     By public facts alone: that a fit happened, its variables' names and its price. Rows are not compared, as every fold
     of scikit-learn's is a table of its own.
     """
-    paid = _alone[names]
-    fits = len(paid) + 1
+    fits, total = _alone[names]
+    fits, total = fits + 1, total + price
     if fits > 1 and fits.bit_count() == 1:
         warnings.warn(
             f"fit number {fits} of these variables in this process with a budget of its own: the charges add to "
-            f"{sum(paid, price)} so far, if the rows are of the same persons. cross_val_score and GridSearchCV fit for "
+            f"{total} so far, if the rows are of the same persons. cross_val_score and GridSearchCV fit for "
             "each fold and candidate; dpgraph.cross_validate has one price. Or give all fits one "
             "budget=dpgraph.Budget(...), which adds, refuses, and ends this warning",
             OwnBudgetWarning,
             stacklevel=4,
         )
-    paid.append(price)
+    with _lock:  # fits in other threads may have been counted since
+        before, spent = _alone[names]
+        _alone[names] = before + 1, spent + price
 
 
 def _warn_of_learned_steps() -> None:

@@ -3,7 +3,6 @@
 import gc
 import warnings
 import weakref
-from collections import defaultdict
 
 import numpy as np
 import pandas as pd
@@ -161,7 +160,8 @@ def told(run):
 @pytest.fixture
 def no_fits(monkeypatch):
     """A process that fitted nothing yet."""
-    monkeypatch.setattr(fitting, "_alone", defaultdict(list))
+    monkeypatch.setattr(fitting, "_alone", fitting._alone.copy())
+    fitting._alone.clear()
 
 
 @pytest.mark.usefixtures("no_fits")
