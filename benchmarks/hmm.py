@@ -6,11 +6,12 @@ Each split holds out a tenth of the cells (city, month); all methods see the sam
 released counts. The noise is seeded: the figures repeat. Noise-aware inference, plug-in inference on cells cut at
 zero (Foulds et al. 2016), and no noise at all as the bound. ``--study baselines`` puts the number of states chosen
 after the release, with effects of the cities, beside two simple models of the same release; ``--study states`` counts
-the states used of ten.
+the states used of ten; ``--study counts`` scores forecasts of the numbers of entries.
 """
 
 from __future__ import annotations
 
+import itertools
 import time
 import warnings
 from pathlib import Path
@@ -18,12 +19,13 @@ from pathlib import Path
 import click
 import numpy as np
 import pandas as pd
+from scipy.stats import nbinom
 
 import dpgraph as dg
 from dpgraph.inference.markov import _kernels
 from dpgraph.inference.markov.evidence import cells_evidence
 from dpgraph.inference.markov.sampler import dirichlet_rows, latent_cells
-from dpgraph.models.hmm import markov_scores
+from dpgraph.models.hmm import LEAST, SIZES, count_law, markov_scores, nbinom_logpmf
 from dpgraph.privacy.measurements import DiscreteLaplace
 from dpgraph.structure.markov import transition_counts
 
@@ -126,6 +128,63 @@ def compared(epsilon, tables):
         print(f"  above the better baseline by {name}: {apart.mean():+.4f} +- {error:.4f}, least {apart.min():+.4f}")
 
 
+def counts(path, sweeps):
+    """Prints scores of forecasts of the number of entries of a city and month, by the months before them.
+
+    The peers read the same release: means of the last months, and laws by state, the state's chain going on.
+    """
+    log = pd.read_csv(path)
+    whole, rows = domain_of(log), []
+    months, true = whole.levels("month"), pd.crosstab(log["city"], log["month"]).to_numpy()
+    for epsilon, end in itertools.product(("1", "0.5", "0.25"), range(20, 43, 3)):
+        domain = dg.Domain.of({**whole.variables, "month": months[:end]})
+        model = dg.PrivateHMM(
+            STATES, domain, epsilon, "city", "month", iterations=sweeps, burn_in=sweeps,
+            noise=dg.testing.SeededNoise(end), random_state=end,
+        ).fit(log[log["month"].isin(months[:end])]).model_  # fmt: skip
+        for ahead in (1, 3, 6):
+            if end + ahead > len(months):
+                continue
+            value = true[:, end + ahead - 1].astype(float)
+            for name, (mean, size) in count_laws(model, ahead).items():
+                low, high = (nbinom.ppf(part, size, size / (size + mean)) for part in (0.05, 0.95))
+                below = nbinom.cdf(np.arange(5000), size, (size / (size + mean))[:, None])
+                found = {"epsilon": epsilon, "ahead": ahead, "forecast": name, "end": end}
+                found["nats"] = nbinom_logpmf(value, mean, size) / len(value)
+                found["CRPS"] = ((below - (np.arange(5000) >= value[:, None])) ** 2).sum(axis=1).mean()
+                rows.append(found | {"held": np.mean((low <= value) & (value <= high))})
+    table = pd.DataFrame(rows)
+    table.insert(4, "apart", table["nats"] - table.groupby(["epsilon", "ahead", "end"])["nats"].transform("first"))
+    print(
+        table.groupby(["epsilon", "ahead", "forecast"])[["nats", "apart", "CRPS", "held"]].mean().round(3).to_string()
+    )
+    spread = table.groupby(["epsilon", "ahead", "forecast"])["apart"].agg(["sem", "count"])
+    print(spread.round(3).to_string())
+
+
+def count_laws(model, ahead):
+    """The mean and size of each city's law, by each method."""
+    entries = model.entries
+    found = {"dpgraph": count_law(entries, ahead)}
+    for last in (3, 6):
+        ends = np.arange(last, entries.shape[1] - ahead + 1)
+        means = np.stack([entries[:, end - last : end].mean(axis=1) for end in ends], axis=1)
+        found[f"last {last} months"] = spread_of(entries[:, ends + ahead - 1], means, entries[:, -last:].mean(axis=1))
+    share, mean = model.state_probabilities, entries.mean(axis=1)
+    for _ in range(50):
+        factor = (share * entries[..., None]).sum(axis=(0, 1)) / (share * mean[:, None, None]).sum(axis=(0, 1))
+        mean = entries.sum(axis=1) / (share @ factor).sum(axis=1)
+    chain = np.linalg.matrix_power(model.mean_transition, ahead)
+    found["by state"] = spread_of(entries, mean[:, None] * (share @ factor), mean * (share[:, -1] @ chain @ factor))
+    return found
+
+
+def spread_of(entries, means, mean):
+    """The mean and the size of the largest likelihood."""
+    means, mean = np.maximum(means, LEAST), np.maximum(mean, LEAST)
+    return mean, max(SIZES, key=lambda size: nbinom_logpmf(entries, means, size))
+
+
 def ten_states(path, sweeps):
     """Prints how many of ten states have a cell, as in the paper's study, with and without effects of the cities."""
     log = pd.read_csv(path)
@@ -219,7 +278,7 @@ def observations(number=100_000, size=8, symbols=32):
 @click.command()
 @click.option("--splits", default=10, help="How many.")
 @click.option("--sweeps", "length", default=200, help="Burn-in, and again as many draws.")
-@click.option("--study", type=click.Choice(["all", "speed", "scores", "baselines", "states"]), default="all")
+@click.option("--study", type=click.Choice(["all", "speed", "scores", "baselines", "states", "counts"]), default="all")
 @click.option("--log", "path", type=click.Path(path_type=Path), default=LOG)
 def main(splits, length, study, path):
     """Prints the tables."""
@@ -234,6 +293,8 @@ def main(splits, length, study, path):
             baselines(path, splits, length)
         if study in ("all", "states"):
             ten_states(path, length)
+        if study in ("all", "counts"):
+            counts(path, length)
     else:
         print(f"no {path.name}; the incident log is left out")
 

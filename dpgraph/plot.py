@@ -202,12 +202,10 @@ def hmm_forecast(
     chosen = sequences[0] if sequence is None else sequence
     fitted.network.domain.code(fitted.sequence, chosen)
     check_whole_number("steps", steps, 1)
-    frames = []
-    for step in range(1, steps + 1):
-        frame = fitted.forecast(step, interval=probability)
-        frames.append(frame[(frame["field"] == field) & (frame[fitted.sequence] == chosen)])
+    frame = fitted.forecast(steps, interval=probability)
+    frame = frame[(frame["field"] == field) & (frame[fitted.sequence] == chosen)]
     levels = fitted.network.domain.levels(field)
-    mean, low, high = (np.array([frame[name] for frame in frames]) for name in ("mean", "low", "high"))
+    mean, low, high = (np.reshape(frame[name], (steps, -1)) for name in ("mean", "low", "high"))
     most = sorted(np.argsort(-mean.mean(axis=0), kind="stable")[: len(COLOURS)])
     axes = _axes(ax, (7, 4))
     ahead = np.arange(1, steps + 1)

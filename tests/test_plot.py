@@ -115,7 +115,8 @@ def hidden():
 @pytest.mark.parametrize("sequence", [None, "W"])
 def test_forecasts_are_those_of_the_model_step_by_step(hidden, sequence, tmp_path):
     axes = dg.plot.hmm_forecast(hidden, "size", 4, 0.8, sequence=sequence)
-    frames = [hidden.forecast(step, interval=0.8) for step in range(1, 5)]
+    whole = hidden.forecast(4, interval=0.8)
+    frames = [whole[whole["step"] == step] for step in range(1, 5)]
     for place, level in enumerate([1, 2, 3]):
         rows = [f[(f["field"] == "size") & (f["region"] == (sequence or "N")) & (f["level"] == level)] for f in frames]
         mean, low, high = ([float(row[name].iloc[0]) for row in rows] for name in ("mean", "low", "high"))

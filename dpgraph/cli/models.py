@@ -99,17 +99,18 @@ def evaluate(payer: Payer, model: str, rows: str, interval: float, costs: Any, a
 @click.command()
 @click.argument("model")
 @click.argument("rows", required=False)
-@whole("--forecast", 1, help="Of a hidden Markov model: fields so far ahead.", metavar="STEPS")
+@whole("--forecast", 1, help="Of a hidden Markov model: fields in so many steps to come.", metavar="STEPS")
+@click.option("--counts", is_flag=True, help="With --forecast: the numbers of entries, in place of their fields.")
 @RAW
 @OUT
-def predict(model: str, rows: str | None, forecast: int | None, raw: bool, out: Path) -> None:
+def predict(model: str, rows: str | None, forecast: int | None, counts: bool, raw: bool, out: Path) -> None:
     """Predict the target of MODEL for each of ROWS: a CSV of labels and probabilities with 90 % intervals (naive
     Bayes), or of prediction, std and the ends of a 90 % interval (linear regression; of sampled weights the prediction
     alone).
 
     A hidden Markov model needs no ROWS: for each cell its likeliest state, that state's probability, and the state on
     its sequence's likeliest path. With ROWS, whose sequence and time columns name cells, the probabilities of the
-    fields there; with --forecast those of a later step. Both have 90 % intervals.
+    fields there; with --forecast those of the steps to come, or numbers of entries. All have 90 % intervals.
 
     Programs that read the labels back need --raw if a level begins with = + - or @.
     """
@@ -130,11 +131,13 @@ def predict(model: str, rows: str | None, forecast: int | None, raw: bool, out: 
         raise click.UsageError("--forecast needs a hidden Markov model; give ROWS in its place")
     if forecast is not None and rows is not None:
         raise click.UsageError("--forecast STEPS takes no ROWS: a forecast goes on from the last step; leave one out")
+    if counts and forecast is None:
+        raise click.UsageError("--counts needs --forecast STEPS")
     if rows is None and not hidden:
         raise click.UsageError("give ROWS to predict")
     match found:
         case HiddenMarkovModel() as fitted if forecast is not None:
-            table = fitted.forecast(forecast)
+            table = fitted.forecast_counts(forecast) if counts else fitted.forecast(forecast)
         case HiddenMarkovModel() as fitted if rows is not None:
             table = fitted.predict_fields(rows, interval=0.9)
         case HiddenMarkovModel() as fitted:

@@ -182,6 +182,10 @@ class PrivateHMM(BaseEstimator):
         """P(level) of every field in the steps after the last, as ``HiddenMarkovModel.forecast`` has it."""
         return self._fitted_model().forecast(steps, interval=interval)
 
+    def forecast_counts(self, steps: int = 1, *, interval: float = 0.9) -> pd.DataFrame:
+        """The number of entries in the steps after the last, as ``HiddenMarkovModel.forecast_counts`` has it."""
+        return self._fitted_model().forecast_counts(steps, interval=interval)
+
     def sample(self, n: int, rng: np.random.Generator | int) -> pd.DataFrame:
         """Synthetic entries of a log, as ``HiddenMarkovModel.sample`` makes them; free."""
         return self._fitted_model().sample(n, rng)

@@ -282,10 +282,10 @@ def all_scores(noisy: NoisyOutcomes, interval: float) -> Iterator[tuple[str, Sco
     match noisy.description.task:
         case Classification() as task:
             yield "accuracy", share_score(noisy, *right_and_wrong(noisy, task), interval)
-            if "log_loss" in task.scores:
-                yield "log-loss", _scaled(_mean(noisy, "log-loss", interval), task.largest_loss or 0.0)
             if len(task.classes) == 2:
                 yield from class_scores(noisy, task, 1, interval)
+            if "log_loss" in task.scores:
+                yield "log-loss", _scaled(_mean(noisy, "log-loss", interval), task.largest_loss or 0.0)
             if "brier" in task.scores:
                 yield "Brier score", _scaled(_mean(noisy, "brier", interval), 2.0)
         case Regression() as task:

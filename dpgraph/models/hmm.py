@@ -7,13 +7,14 @@ Given the state of a cell its entries' fields are independent (Foulds et al. 201
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import gammaln
 
 from dpgraph.inference.arguments import check_probability, check_whole_number, generator, tails
 from dpgraph.inference.draws import MOST_R_HAT, mixing_note
@@ -25,7 +26,7 @@ from dpgraph.privacy.checks import near
 from dpgraph.privacy.display import as_html, cell
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Provenance
-from dpgraph.structure.domain import Domain, NetworkError
+from dpgraph.structure.domain import Domain, Level, NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.markov import checked_laws
 from dpgraph.structure.network import Network
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
 
 #: R-hat of predictions is of so many sequences at most.
 JUDGED = 500
+#: Weights of a step beside that of the next, and sizes of negative binomial laws, that a forecast of counts tries.
+KEPT, SIZES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9), np.exp(np.linspace(-2, 5, 36)).tolist()
+#: The least mean of a count.
+LEAST = 0.1
 #: Different entries whose probabilities under all draws are worked on at once.
 BLOCK = 256
 
@@ -242,8 +247,11 @@ class HiddenMarkovModel:
 
     @property
     def note(self) -> str:
-        """A short note where R-hat is above 1.05, as the fit warned; else empty."""
-        return mixing_note(self.diagnostics) if self.diagnostics["r_hat"] > MOST_R_HAT else ""
+        """A short note where R-hat is above 1.05, as the fit warned, or the most states tried were chosen."""
+        notes = [mixing_note(self.diagnostics)] if self.diagnostics["r_hat"] > MOST_R_HAT else []
+        if self.choice is not None and 1 < len(self.choice.states) == self.choice.chosen:
+            notes.append(f"{self.choice.chosen} states are the most that were tried; raise most_states")
+        return "; ".join(notes)
 
     def _mean_predictions(self) -> Reals:
         """P(level | sequence) of every field under each draw, averaged over steps, shape (copies, draws, laws).
@@ -367,17 +375,18 @@ class HiddenMarkovModel:
         return pd.concat(frames, ignore_index=True)
 
     def forecast(self, steps: int = 1, *, interval: float = 0.9) -> pd.DataFrame:
-        """P(level) of every field some steps after the last, for each sequence, with intervals.
+        """P(level) of every field in the steps after the last, for each sequence, with intervals.
 
-        In every draw the last state of a sequence goes on by that draw's transitions; emissions are averaged over the
-        states it may then be in. The interval is of that probability, over draws; how states are labelled cancels.
+        It forecasts the kind of an entry; ``forecast_counts`` forecasts the number of entries. In every draw the last
+        state of a sequence goes on by that draw's transitions; emissions are averaged over the states it may then be
+        in. The interval is of that probability, over draws; how states are labelled cancels.
 
         Args:
             steps: How many steps after the last, at least 1.
             interval: The probability of the intervals.
 
         Returns:
-            The sequence's column, then step, field, level, mean, sd, low and high.
+            The sequence's column, step from 1, the time's column, field, level, mean, sd, low and high.
 
         Raises:
             InferenceError: If steps is not a whole number of at least 1, or the interval no probability.
@@ -387,12 +396,56 @@ class HiddenMarkovModel:
         check_whole_number("steps", steps, 1)
         ends = tails(check_probability("interval", interval))
         transition = self.transition.reshape(-1, self.n_states, self.n_states)
-        ahead = np.linalg.matrix_power(transition, steps)
-        last = self._flat_states()[:, :, -1]
-        state = ahead[np.arange(len(last))[:, None], last]
-        laws = ((state[:, :, None] @ self.sequence_laws(name))[:, :, 0] for name in self.fields)
-        rows = pd.DataFrame({self.sequence: list(self.network.domain.levels(self.sequence)), "step": steps})
-        return self._of_fields(rows, laws, "mean", ends)
+        state, frames = np.eye(self.n_states)[self._flat_states()[:, :, -1]], []
+        for rows in self._ahead(steps):
+            state = state @ transition
+            laws = [(state[:, :, None] @ self.sequence_laws(name))[:, :, 0] for name in self.fields]
+            frames.append(self._of_fields(rows, laws, "mean", ends))
+        return pd.concat(frames, ignore_index=True)
+
+    def forecast_counts(self, steps: int = 1, *, interval: float = 0.9) -> pd.DataFrame:
+        """The number of entries of each sequence in the steps after the last, with intervals; free.
+
+        A negative binomial law about a mean of the sequence's steps, later ones weighing more. Weights and spread are
+        those that forecast the log's own past steps best. States have no part in it: in the incident log of
+        docs/hidden-markov.md laws by state forecast worse than the mean of the last three months. The interval leaves
+        out the noise of the release: 90 % intervals held 88 % of the next counts at epsilon 1 there, and 60 % at .25.
+
+        Args:
+            steps: How many steps after the last, at least 1.
+            interval: The probability of the intervals.
+
+        Returns:
+            The sequence's column, step from 1, the time's column, mean, low and high.
+
+        Raises:
+            InferenceError: If steps is not a whole number of at least 1, the interval no probability, or the log has
+                not three steps more than are forecast.
+        """
+        import pandas as pd
+        from scipy.stats import nbinom
+
+        check_whole_number("steps", steps, 1)
+        low, high = tails(check_probability("interval", interval))
+        if self.entries.shape[1] < steps + 3:
+            raise InferenceError(
+                f"counts {steps} steps ahead are learned from at least {steps + 3} steps; this log has "
+                f"{self.entries.shape[1]}. Forecast fewer steps"
+            )
+        frames = []
+        for step, rows in enumerate(self._ahead(steps), 1):
+            mean, size = count_law(self.entries, step)
+            ends = (nbinom.ppf(end, size, size / (size + mean)) for end in (low, high))
+            frames.append(rows.assign(mean=mean, **dict(zip(("low", "high"), ends, strict=True))))
+        return pd.concat(frames, ignore_index=True)
+
+    def _ahead(self, steps: int) -> Iterator[pd.DataFrame]:
+        """A row of each sequence for each step after the last."""
+        import pandas as pd
+
+        levels = self.network.domain.levels
+        for step, when in enumerate(later_times(levels(self.time), steps), 1):
+            yield pd.DataFrame({self.sequence: list(levels(self.sequence)), "step": step, self.time: when})
 
     def log_likelihood(self, log: Any, cells: Any = None) -> tuple[float, int]:
         """ln P of the entries of held-out cells given the rest, in nats, and how many entries they are.
@@ -482,6 +535,52 @@ class HiddenMarkovModel:
         mixed = {name: cell(value) for name, value in self.diagnostics.items() if name in ("r_hat", "effective_size")}
         notes = [f"R-hat {mixed['r_hat']}, effective size {mixed['effective_size']}", *filter(None, [self.provenance])]
         return as_html(f"{self!r}: mean transitions", rows, notes)
+
+
+def later_times(levels: Sequence[Level], steps: int) -> list[Any]:
+    """The times after the last level of evenly spaced numbers or dates; else that level + 1, + 2 and so on.
+
+    >>> later_times(("2023-11", "2023-12"), 2)
+    ['2024-01', '2024-02']
+    """
+    import pandas as pd
+
+    if all(isinstance(level, int) and not isinstance(level, bool) for level in levels):
+        gaps = set(np.diff(np.array(levels, np.int64)).tolist())
+        if len(gaps) == 1:
+            (gap,) = gaps
+            return [int(levels[-1]) + gap * step for step in range(1, steps + 1)]
+    for form, unit in (("%Y-%m", "M"), ("%Y-%m-%d", "D")):
+        dates = pd.to_datetime(pd.Series(levels, dtype=object).astype(str), format=form, errors="coerce")
+        numbers = dates.dt.to_period(unit).astype("int64").diff().iloc[1:]
+        if dates.notna().all() and numbers.nunique() == 1:
+            last, gap = dates.iloc[-1].to_period(unit), int(numbers.iloc[0])
+            return [(last + gap * step).strftime(form) for step in range(1, steps + 1)]
+    return [f"{levels[-1]} + {step}" for step in range(1, steps + 1)]
+
+
+def count_law(entries: Reals, ahead: int) -> tuple[Reals, float]:
+    """The mean and the size of the negative binomial law of each sequence's number of entries some steps ahead.
+
+    The mean is that of all steps, each earlier one weighing so much less; its weight and the law's spread, the same for
+    all sequences, are those of the largest likelihood of the steps that so many steps before forecast.
+    """
+    steps, levels = np.arange(entries.shape[1]), []
+    age = steps[:, None] - steps
+    for kept in KEPT:
+        weight = np.where(age >= 0, kept ** np.maximum(age, 0), 0.0)
+        weight /= weight.sum(axis=1, keepdims=True)
+        levels.append(np.maximum(entries @ weight.T, LEAST))
+    made, later = slice(1, entries.shape[1] - ahead), slice(1 + ahead, None)
+    fits = [nbinom_logpmf(entries[:, later], mean[:, made], size) for mean in levels for size in SIZES]
+    at, size = divmod(int(np.argmax(fits)), len(SIZES))
+    return levels[at][:, -1], SIZES[size]
+
+
+def nbinom_logpmf(value: Reals, mean: Reals, size: float) -> float:
+    """The sum of ln P of values, whole numbers or not, by negative binomial laws of variance mean + mean^2 / size."""
+    log = gammaln(value + size) - gammaln(size) - gammaln(value + 1) + value * np.log(mean / (mean + size))
+    return float((log + size * np.log(size / (mean + size))).sum())
 
 
 @tables_given.register

@@ -205,7 +205,7 @@ def _of_hidden_markov(value: HiddenMarkovModel) -> Page:
     moving = Section("From state to state", [Shades(states, states, value.mean_transition.tolist(), "from \\ to")])
     fields = [Section(f"What the states emit: {name}", _emissions(value, name, states)) for name in value.fields]
     ahead = value.forecast(1, interval=LEVEL)
-    rows = [[str(r[0]), r[2], str(r[3]), r[4], r[6], r[7]] for r in ahead.itertuples(index=False)]
+    rows = [[str(r[0]), r[3], str(r[4]), r[5], r[7], r[8]] for r in ahead.itertuples(index=False)]
     columns = [value.sequence, "field", "level", "probability", "low", "high"]
     next_step = Section("The next step", [Table(columns, rows, f"With {LEVEL:.0%} intervals over the draws.")])
     made: list[Any] = [facts_of(dict(value.diagnostics))]

@@ -58,5 +58,6 @@ def test_rows_are_still_needed_elsewhere(model, run):
         (["b.json"], "give ROWS to predict"),
         (["b.json", "--forecast", "2"], "needs a hidden Markov model; give ROWS"),
         (["m.json", "log.csv", "--forecast", "2"], "takes no ROWS"),
+        (["m.json", "--counts"], "--counts needs --forecast"),
     ):
         assert told in run("predict", *words, "--out", "x.csv", code=2).stderr

@@ -6,8 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import dpgraph as dg
+from dpgraph.models.hmm import StateChoice, count_law, later_times
 
 DOMAIN = dg.Domain.of({"kind": ["a", "b", "c"], "month": [1, 2, 3], "grave": [0, 1], "region": ["N", "S"]})
 NETWORK = dg.hmm_network(DOMAIN, "region", "month")
@@ -176,7 +178,9 @@ def test_chains_that_have_not_mixed_are_told_of(released, apart, warned, monkeyp
 def test_a_forecast_follows_each_draws_own_chain(model, steps):
     """Against a walk over all paths of states, draw by draw."""
     found = model.forecast(steps, interval=0.8)
-    assert list(found.columns) == ["region", "step", "field", "level", "mean", "sd", "low", "high"]
+    assert found["step"].unique().tolist() == list(range(1, steps + 1))
+    assert list(found.columns) == ["region", "step", "month", "field", "level", "mean", "sd", "low", "high"]
+    found = found[found["step"] == steps]
     transition = model.transition.reshape(-1, 2, 2)
     states = model.states.reshape(-1, *model.states.shape[2:])
     for place, region in enumerate(("N", "S")):
@@ -199,6 +203,55 @@ def test_a_forecast_follows_each_draws_own_chain(model, steps):
     for wrong in ({"steps": 0}, {"interval": 1.0}):
         with pytest.raises(dg.errors.InferenceError):
             model.forecast(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("levels", "later"),
+    [
+        (("2023-11", "2023-12"), ["2024-01", "2024-02"]),
+        (("2024-02-14", "2024-02-21"), ["2024-02-28", "2024-03-06"]),
+        ((3, 5, 7), [9, 11]),
+        ((1, 2, 4), ["4 + 1", "4 + 2"]),
+        (("2023-10", "2023-12", "2024-01"), ["2024-01 + 1", "2024-01 + 2"]),
+        (("early", "late"), ["late + 1", "late + 2"]),
+    ],
+)
+def test_steps_to_come_have_their_dates(levels, later):
+    assert later_times(levels, 2) == later
+
+
+def test_counts_to_come_are_about_the_latest_ones(model):
+    """Of independent counts the law is theirs, though it is learned; where the mean wanders, the forecast follows."""
+    rng = np.random.default_rng(0)
+    still = rng.negative_binomial(5, 5 / (5 + 40), (30, 60)).astype(float)
+    mean, size = count_law(still, 1)
+    assert mean.mean() == pytest.approx(40, rel=0.15)
+    assert 2.5 < size < 8
+    walk = rng.poisson(np.exp(np.cumsum(0.5 * rng.standard_normal((30, 60)), axis=1) + 4)).astype(float)
+    mean, _ = count_law(walk, 1)
+    assert np.corrcoef(np.log(mean + 1), np.log(walk[:, -1] + 1))[0, 1] > 0.95
+    for wrong in ({"steps": 0}, {"interval": 1.0}, {"steps": 60}):
+        with pytest.raises(dg.errors.InferenceError):
+            model.forecast_counts(**wrong)
+
+
+@pytest.mark.proof
+def test_intervals_of_counts_hold_the_next_one_as_often_as_they_say():
+    """Of 200 logs with a wandering mean, the 90 % interval of each next count, of 10 sequences each."""
+    rng, held = np.random.default_rng(1), []
+    for _ in range(200):
+        rates = np.exp(np.cumsum(0.3 * rng.standard_normal((10, 41)), axis=1) + 4)
+        counts = rng.poisson(rates).astype(float)
+        mean, size = count_law(counts[:, :-1], 1)
+        low, high = (stats.nbinom.ppf(part, size, size / (size + mean)) for part in (0.05, 0.95))
+        held.append(np.mean((low <= counts[:, -1]) & (counts[:, -1] <= high)))
+    assert 0.85 < np.mean(held) < 0.95
+
+
+def test_the_most_states_tried_are_told(model):
+    choice = StateChoice((1, 2), (-4.0, -3.0), (0.1, 0.0), 2)
+    assert "2 states are the most that were tried" in repr(replace(model, choice=choice))
+    assert "most that were tried" not in repr(replace(model, choice=replace(choice, chosen=1)))
 
 
 def test_a_forecast_has_the_effects_of_its_sequence(model):
