@@ -539,7 +539,7 @@ def test_a_report_fails_where_one_check_does(audited):
         ({"seconds": 0}, dg.errors.InferenceError, "seconds"),
         ({"seconds": float("nan")}, dg.errors.InferenceError, "seconds"),
         ({"unit": "replace"}, dg.errors.InferenceError, "PrivacyUnit"),
-        ({"network": 3}, dg.errors.InferenceError, "of a network"),
+        ({"network": 3}, dg.errors.InferenceError, "takes a network"),
     ],
 )
 def test_what_is_wrong_is_refused_by_name(settings, error, said):

@@ -214,7 +214,7 @@ def _warn_of_learned_steps() -> None:
 
 
 def _learns(step: Any) -> bool:
-    """Whether a step of a pipeline learns from rows, or a transformer within the step."""
+    """True if a step of a pipeline, or a transformer within the step, learns from rows."""
     if not isinstance(step, BaseEstimator):
         return False
     parts = [part for part in step.get_params().values() if isinstance(part, TransformerMixin)] or [step]

@@ -88,7 +88,7 @@ class SplitWarning(UserWarning):
 
 
 class OwnBudgetWarning(UserWarning):
-    """Several fits of the same variables, each with a budget of its own: nothing adds up what they cost together."""
+    """Several fits of the same variables, each with a budget of its own: no budget adds up their costs."""
 
 
 __all__ = [name for name in dir() if name.endswith(("Error", "Warning"))]  # pyright: ignore[reportUnsupportedDunderAll]

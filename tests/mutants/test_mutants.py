@@ -14,7 +14,7 @@ def noticed():
     yield found
     if found:
         said = unplanted(found.values())
-        assert not said, f"some of what notices a fault fails without one: {found}\n{said}"
+        assert not said, f"a test of a fault fails without the fault: {found}\n{said}"
 
 
 def tier(mutant):
