@@ -22,7 +22,7 @@ import dpgraph as dg
 
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "demo-output"
-TARGET, SPLITS, EPSILONS = "affairs", 20, ("1", "0.1")
+TARGET, SPLITS, EPSILONS = "affairs", 6, ("1", "0.1")
 UNIT = dg.PrivacyUnit("replace")
 
 

@@ -4,55 +4,79 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import lru_cache
 from inspect import isfunction
-from pathlib import Path
+from types import FunctionType
 from typing import Any
 
-from dpgraph.waiting import at_terminal
-
-#: What is said where loops are compiled, which a fit waits for.
-COMPILING = "compiling the sampler's loops, once for this installation: up to a minute of processor time, then as usual"
+#: What is said before a loop is compiled that takes seconds.
+COMPILING = "compiling the sampler once, about {seconds} s"
+#: Processor seconds that loops take to compile, of those that take more than two (``benchmarks/cold_start.py``).
+SECONDS = {
+    "classifier.loops.sweep": 10, "network._kernels.sweep": 5, "regression._kernels.trajectories": 6,
+    "markov.loops.sweep": 20, "markov.effects.sweep": 35, "markov._kernels.gibbs": 5,
+}  # fmt: skip
 
 
 #: Chains in threads ask for their loops at once.
 _LOCK = threading.Lock()
 
 
-def compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
-    """A loop compiled with the functions of its module that it calls; the machine code is kept on disk."""
+def compiled(loop: Callable[..., Any], fastmath: tuple[str, ...] = ()) -> Callable[..., Any]:
+    """A loop compiled with the functions that it calls; the machine code is kept on disk."""
     with _LOCK:
-        return _compiled(loop)
+        return _compiled(loop, fastmath)
 
 
 @lru_cache(maxsize=64)
-def _compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
+def _compiled(loop: Callable[..., Any], fastmath: tuple[str, ...]) -> Callable[..., Any]:
     import numba
 
-    _register(loop.__module__)
-    return numba.njit(loop, cache=True, nogil=True)
+    _say_what_is_compiled()
+    linked = FunctionType(loop.__code__, _callable(loop.__module__, fastmath), loop.__name__, loop.__defaults__)
+    return numba.njit(linked, cache=True, nogil=True, error_model="numpy", fastmath=set(fastmath))
 
 
 @lru_cache(maxsize=64)
-def _register(module: str) -> None:
-    """Lets compiled loops call the functions of a module; code that is not written into its caller is twice as slow."""
-    from numba.extending import register_jitable
+def _callable(module: str, fastmath: tuple[str, ...]) -> dict[str, Any]:
+    """The names of a module, its functions such that compiled loops, and nothing else, can call them."""
+    import numba
 
-    for function in vars(sys.modules[module]).values():
-        if isfunction(function) and function.__module__ == module:
-            register_jitable(forceinline=True)(function)
+    names = dict(vars(sys.modules[module]))
+    for name, value in names.items():
+        if isfunction(value) and value.__module__ == module:
+            linked = FunctionType(value.__code__, names, name, value.__defaults__)
+            inner = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
+            names[name] = _for_any_number(numba.njit(linked, fastmath=set(fastmath), **inner))
+        elif isfunction(value) and value.__module__.startswith("dpgraph.inference."):
+            names[name] = _callable(value.__module__, fastmath)[value.__name__]
+    return names
 
 
-def say_that_loops_are_compiled(loops: Iterable[Any]) -> None:
-    """A line on stderr, where that is a terminal, if numba will compile a loop because no machine code is on disk."""
-    if at_terminal() and any(not _on_disk(loop) for loop in loops):
-        print(COMPILING, file=sys.stderr)
+def _for_any_number(function: Any) -> Any:
+    """A function that is compiled once, not once for each constant that it is called with."""
+    from numba import types
+
+    of_types = function.get_call_template
+    function.get_call_template = lambda args, kws: of_types([types.unliteral(each) for each in args], kws)
+    return function
 
 
-def _on_disk(loop: Any) -> bool:
-    """True if machine code of a loop is loaded, or lies in numba's cache."""
-    if loop.signatures:
-        return True
-    kept = Path(loop.stats.cache_path) if loop.stats.cache_path else None
-    return kept is not None and any(kept.glob(f"*.{loop.__name__}-{loop.py_func.__code__.co_firstlineno}.py*.nbi"))
+@lru_cache(maxsize=1)
+def _say_what_is_compiled() -> None:
+    """From now on there is a line on stderr before a loop of ``SECONDS`` is compiled; not where it is on disk."""
+    from numba.core import event
+
+    class Saying(event.Listener):
+        def on_start(self, event: event.Event) -> None:
+            assert event.data is not None
+            loop = event.data["dispatcher"].py_func
+            seconds = SECONDS.get(f"{loop.__module__.removeprefix('dpgraph.inference.')}.{loop.__name__}")
+            if seconds and sys.stderr is not None:
+                print(COMPILING.format(seconds=seconds), file=sys.stderr)
+
+        def on_end(self, event: event.Event) -> None:
+            """Nothing is said."""
+
+    event.register("numba:compile", Saying())

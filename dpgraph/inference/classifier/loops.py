@@ -207,9 +207,11 @@ def relabelled(rng: np.random.Generator, plan: Plan, state: Unseen, source: int,
                 had = state.counts[cell]
                 log += penalty(plan, g, cell, had) - penalty(plan, g, cell, had + change[cell])
     if log < 0.0 and rng.random() >= math.exp(log):
-        state.margins[:] = kept
+        for at in range(len(kept)):
+            state.margins[at] = kept[at]
         return False
-    state.counts[:] += change
+    for cell in range(len(change)):
+        state.counts[cell] += change[cell]
     if source >= 0:
         state.label[source] -= many
     if target >= 0:
@@ -229,7 +231,9 @@ def moved_labels(plan: Plan, label: Integers, source: int, target: int, many: in
         log += math.lgamma(had + many + plan.prior) - math.lgamma(had + plan.prior)
         log += math.lgamma(had + 1.0) - math.lgamma(had + many + 1.0)
     if source < 0 or target < 0:
-        n, whole = label.sum() + 0.0, plan.labels * plan.prior
+        n, whole = 0.0, plan.labels * plan.prior
+        for y in range(plan.labels):
+            n += label[y]
         after = n + many if source < 0 else n - many
         log += math.lgamma(after + 1.0) - math.lgamma(n + 1.0) + math.lgamma(n + whole) - math.lgamma(after + whole)
     return log
@@ -273,11 +277,14 @@ def log_probability(plan: Plan, state: Unseen, f: int, concentration: float) -> 
 
 def concentrated(rng: np.random.Generator, plan: Plan, state: Unseen, f: int, grid: Reals) -> None:
     """Draws a feature's concentration from its conditional law on the grid."""
-    log = np.empty(len(grid))
+    weight, most, total = np.empty(len(grid)), -math.inf, 0.0
     for k in range(len(grid)):
-        log[k] = log_probability(plan, state, f, grid[k])
-    weight = np.exp(log - log.max())
-    left = rng.random() * weight.sum()
+        weight[k] = log_probability(plan, state, f, grid[k])
+        most = max(most, weight[k])
+    for k in range(len(grid)):
+        weight[k] = math.exp(weight[k] - most)
+        total += weight[k]
+    left = rng.random() * total
     k = 0
     while k < len(grid) - 1:
         left -= weight[k]
@@ -329,7 +336,8 @@ def centred(rng: np.random.Generator, plan: Plan, state: Unseen, f: int) -> None
             drawn += new_draws(rng, count, share)
         state.centres[at + x] = max(rng.standard_gamma(drawn + 1.0), 1e-300)
         total += state.centres[at + x]
-    state.centres[at : at + plan.levels[f]] /= total
+    for x in range(plan.levels[f]):
+        state.centres[at + x] /= total
 
 
 def binomial(rng: np.random.Generator, trials: int, chance: float) -> int:
@@ -434,18 +442,20 @@ def shift(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, f: int, w
 def scale(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, f: int, grid: Reals, change: Integers) -> bool:
     """The concentration goes to a neighbour on the grid, and the columns towards the centre or away from it."""
     levels, at, labels = plan.levels[f], plan.centre[f], plan.labels
-    k = int(np.argmin(np.abs(grid - state.concentration[f])))
+    k = 0
+    while grid[k] < state.concentration[f]:
+        k += 1
     new = k + (1 if rng.random() < 0.5 else -1)
     if new < 0 or new >= len(grid):
         return False
     a, b = grid[k], grid[new]
     factor = math.sqrt(a / b)
-    moved = np.empty((labels, levels))
+    moved = np.empty(labels * levels)
     for y in range(labels):
         for x in range(levels):
             m = state.centres[at + x]
-            moved[y, x] = m + factor * (state.laws[plan.margin[f] + x * labels + y] - m)
-            if moved[y, x] <= 0.0:
+            moved[y * levels + x] = m + factor * (state.laws[plan.margin[f] + x * labels + y] - m)
+            if moved[y * levels + x] <= 0.0:
                 return False
     log = labels * (levels - 1) * math.log(factor)
     log += labels * (math.lgamma(b) - math.lgamma(a))
@@ -455,15 +465,15 @@ def scale(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, f: int, g
     for y in range(labels):
         for x in range(levels):
             m, p = state.centres[at + x], state.laws[plan.margin[f] + x * labels + y]
-            log += (b * m - 1.0) * math.log(moved[y, x]) - (a * m - 1.0) * math.log(p)
-            surplus[x] = moved[y, x] - p
+            log += (b * m - 1.0) * math.log(moved[y * levels + x]) - (a * m - 1.0) * math.log(p)
+            surplus[x] = moved[y * levels + x] - p
         spread_out(rng, plan, state, g, f, y, surplus, change)
     if not kept_or_not(rng, plan, state, g, log, change):
         return False
     state.concentration[f] = b
     for y in range(labels):
         for x in range(levels):
-            state.laws[plan.margin[f] + x * labels + y] = moved[y, x]
+            state.laws[plan.margin[f] + x * labels + y] = moved[y * levels + x]
     return True
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from inspect import isfunction
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.inference import _kernels
 from dpgraph.inference.markov import effects, loops
+from dpgraph.inference.markov.loops import backward, entries_of, forward, kinds_of_chains, log_law, log_of_more, picked
 
 Integers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
@@ -32,15 +33,17 @@ def draw_states(
         collapsed(rng, likelihood, prior, states)
     else:
         filtered = np.empty(likelihood.shape)
-        loops.forward(likelihood, transition, filtered)
-        loops.backward(rng, filtered, transition, states)
+        forward(likelihood, transition, filtered)
+        backward(rng, filtered, transition, states)
 
 
 def collapsed(rng: np.random.Generator, likelihood: Reals, concentration: float, states: Integers) -> None:
     """Draws each state in turn with the transition matrix integrated out (Foulds et al. 2016; proofs.md P62)."""
     chains, steps, size = likelihood.shape
     moves = transitions_of(states, size)
-    leaving, weight = moves.sum(axis=1), np.empty(size)
+    leaving, weight = np.zeros(size, np.int64), np.empty(size)
+    for k in range(size):
+        leaving[k] = moves[k].sum()
     for r in range(chains):
         for t in range(steps):
             old = states[r, t]
@@ -64,7 +67,7 @@ def collapsed(rng: np.random.Generator, likelihood: Reals, concentration: float,
                     value /= leaving[k] + here + size * concentration
                 total += value
                 weight[k] = total
-            new = loops.picked(weight, size, rng.random())
+            new = picked(weight, size, rng.random())
             states[r, t] = new
             if before >= 0:
                 moves[before, new] += 1
@@ -145,11 +148,11 @@ def log_joint(
     which chains with one observed cell are integrated.
     """
     chains, steps, size = states.shape[0], states.shape[1], transition.shape[0]
-    log_law, log_move = np.log(laws), np.log(transition)
+    log_laws, log_move = np.log(laws), np.log(transition)
     factorial, alone, few = np.zeros(256), np.empty(chains, np.bool_), np.empty(chains, np.bool_)
     for n in range(2, factorial.size):
         factorial[n] = factorial[n - 1] + math.log(n)
-    loops.kinds_of_chains(cells, alone, few)
+    kinds_of_chains(cells, alone, few)
     total = 0.0
     for i in range(chains * steps):
         r, t = i // steps, i % steps
@@ -158,17 +161,17 @@ def log_joint(
         if not cells.observed[i]:
             continue
         row = states[r, t] + (r * size if laws.shape[0] > size else 0)
-        total += loops.log_law(cells, i, cells.counts[i], 0, laws.shape[1])
+        total += log_law(cells, i, cells.counts[i], 0, laws.shape[1])
         for w in range(laws.shape[1]):
             many = cells.counts[i, w]
             if many > 0:
-                total += many * log_law[row, w]
+                total += many * log_laws[row, w]
                 total -= factorial[many] if many < factorial.size else math.lgamma(many + 1.0)
-        entries = loops.entries_of(cells, i)
+        entries = entries_of(cells, i)
         if entries > 0:
             ways = factorial[entries] if entries < factorial.size else math.lgamma(entries + 1.0)
             total += (cells.edges.size - 1) * ways
-            total += loops.log_of_more(0, entries, rates) if alone[r] else entries * float(cells.stay[i])
+            total += log_of_more(0, entries, rates) if alone[r] else entries * float(cells.stay[i])
     return float(total)
 
 
@@ -190,11 +193,4 @@ PLAIN = Kernels(draw_states, gibbs, loops.sweep, effects.given_cells, effects.sw
 @cache
 def compiled() -> Kernels:
     """The loops compiled, each when it is first called; the machine code is kept on disk."""
-    import numba
-    from numba.extending import register_jitable
-
-    found = [part for module in (loops, effects) for part in vars(module).values() if isfunction(part)]
-    parts = [part for part in dict.fromkeys(found) if part.__module__ in (loops.__name__, effects.__name__)]
-    for part in (collapsed, draw_states, dirichlet, transitions_of, relative, *parts):
-        register_jitable(part)
-    return Kernels(*(numba.njit(kernel, cache=True, nogil=True, error_model="numpy") for kernel in PLAIN))
+    return Kernels(*map(_kernels.compiled, PLAIN))

@@ -100,6 +100,20 @@ def binomial(rng: np.random.Generator, trials: int, chance: float) -> int:
     return many
 
 
+def copied(source: Integers, target: Integers) -> None:
+    """``target[:] = source``, for which numba would compile the making of its error messages too: a second each."""
+    for v in range(target.size):
+        target[v] = source[v]
+
+
+def picked_out(numbers: Integers, places: Integers) -> Integers:
+    """``numbers[places]``, in the same manner."""
+    found = np.empty(places.size, np.int64)
+    for at in range(places.size):
+        found[at] = numbers[places[at]]
+    return found
+
+
 def scattered(rng: np.random.Generator, many: int, weight: Reals, total: float, into: Integers) -> None:
     """Adds ``many`` entries to the levels by their weights, which sum to ``total``."""
     last = weight.size - 1
@@ -193,7 +207,7 @@ def pool(
             if m > 0 and entries > SMALL:
                 continue
             if m == 0 and k == here:
-                tables[m, k] = cells.counts[i]
+                copied(cells.counts[i], tables[m, k])
             elif m == 0 and (pair[k] == here or pair[k] < k):
                 source = cells.counts[i] if pair[k] == here else tables[m, pair[k]]
                 for f in range(cells.edges.size - 1):
@@ -207,8 +221,11 @@ def pool(
 
 def matched(rng: np.random.Generator, pair: Integers) -> None:
     """Pairs states at random, whatever the states of the cells; an odd one stays alone."""
-    order = rng.permutation(pair.size)
-    pair[order] = order
+    order = np.empty(pair.size, np.int64)
+    for at in range(pair.size):
+        place = int(rng.random() * (at + 1))
+        order[at], order[place] = order[place], at
+        pair[at] = at
     for at in range(1, pair.size, 2):
         pair[order[at - 1]], pair[order[at]] = order[at], order[at - 1]
 
@@ -499,13 +516,18 @@ def weights_of_few(
     noise, term, part = np.empty(shape), np.empty(shape), np.empty(shape)
     number, law = np.empty((FEW_ENTRIES + 1, LANES)), np.empty(FEW_ENTRIES + 1)
     group, first_of = np.empty(members.size, np.int64), np.empty(members.size, np.int64)
-    many = grouped(alike[members].astype(np.int64) if alike.size > 0 else members, known.place, group, first_of)
+    keys = np.empty(members.size, np.int64)
+    for at in range(members.size):
+        keys[at] = alike[members[at]] if alike.size > 0 else members[at]
+    many = grouped(keys, known.place, group, first_of)
     ways = np.empty((many, size, last - first + 1))
     for begin in range(0, many, LANES):
-        lanes = members[first_of[begin : min(begin + LANES, many)]]
+        lanes = picked_out(members, first_of[begin : min(begin + LANES, many)])
         noise_of_few(cells, lanes, last, known.decay, noise)
+        rows = np.empty_like(lanes)
         for k in range(size):
-            rows = k + (lanes // steps * size if emissions.shape[0] > size else 0 * lanes)
+            for c in range(lanes.size):
+                rows[c] = k + (lanes[c] // steps * size if emissions.shape[0] > size else 0)
             terms_of(noise, emissions, rows, last, term)
             sum_over_tables(cells.edges, lanes.size, first, last, term, part, number)
             for c in range(lanes.size):
@@ -537,13 +559,17 @@ def tables_of_few(
     noise, term, part = np.empty(shape), np.empty(shape), np.empty(shape)
     number, law = np.empty((FEW_ENTRIES + 1, LANES)), np.empty(FEW_ENTRIES + 1)
     group, first_of = np.empty(members.size, np.int64), np.empty(members.size, np.int64)
-    keys = (alike[members].astype(np.int64) if alike.size > 0 else members) * size + states[members]
+    keys = np.empty(members.size, np.int64)
+    for at in range(members.size):
+        keys[at] = (alike[members[at]] if alike.size > 0 else members[at]) * size + states[members[at]]
     many = grouped(keys, known.place, group, first_of)
     start, order = np.empty(many + 1, np.int64), np.empty(members.size, np.int64)
     sorted_by(group, start, order)
     for begin in range(0, many, LANES):
-        lanes = members[first_of[begin : min(begin + LANES, many)]]
-        rows = states[lanes] + (lanes // steps * size if emissions.shape[0] > size else 0 * lanes)
+        lanes = picked_out(members, first_of[begin : min(begin + LANES, many)])
+        rows = np.empty_like(lanes)
+        for c in range(lanes.size):
+            rows[c] = states[lanes[c]] + (lanes[c] // steps * size if emissions.shape[0] > size else 0)
         noise_of_few(cells, lanes, last, known.decay, noise)
         terms_of(noise, emissions, rows, last, term)
         sum_over_tables(cells.edges, lanes.size, first, last, term, part, number)
@@ -599,19 +625,30 @@ def switch(
         matched(rng, pair)
         laws = emissions[r * size : (r + 1) * size] if emissions.shape[0] > size else emissions
         pool(rng, cells, i, int(states[r, i % steps]), laws, pair, tables[at], fit[at])
-        fit[at] = np.exp(fit[at] - fit[at].max())
-        weight[i] = fit[at].sum(axis=0)
+        top = fit[at].max()
+        weight[i] = 0.0
+        for m in range(slots):
+            for k in range(size):
+                fit[at, m, k] = math.exp(fit[at, m, k] - top)
+                weight[i, k] += fit[at, m, k]
     filtered = np.empty((chains, steps, size))
-    retune(rng, weight.reshape((chains, steps, size)), transition, filtered, prior, cells)
+    by_chain = np.empty((chains, steps, size))
+    for i in range(chains * steps):
+        for k in range(size):
+            by_chain[i // steps, i % steps, k] = weight[i, k]
+    retune(rng, by_chain, transition, filtered, prior, cells)
     if cells.stop[0] != 0:
         return
     cells.tally[SWITCH] += backward(rng, filtered, transition, states)
     cells.tally[SWITCH + 1] += chains * steps
-    found = states.reshape(chains * steps)
+    found = states.ravel()
     for at in range(pooled.size):
         i = pooled[at]
-        below[:] = np.cumsum(fit[at, :, found[i]])
-        cells.counts[i] = tables[at, picked(below, slots, rng.random()), found[i]]
+        total = 0.0
+        for m in range(slots):
+            total += fit[at, m, found[i]]
+            below[m] = total
+        copied(tables[at, picked(below, slots, rng.random()), found[i]], cells.counts[i])
     for block in range(ends.size):
         first, end = ends[block - 1] + 1 if block > 0 else 0, start[block + 1]
         for begin in range(start[block], end, PART):
@@ -734,7 +771,7 @@ def redraw(rng: np.random.Generator, cells: Cells, laws: Reals, key: Integers, s
                 gain = log_law(cells, i, new[a:b], a, b) - log_law(cells, i, cells.counts[i, a:b], a, b)
                 accepted = accepts(rng, gain)
                 if accepted:
-                    cells.counts[i, a:b] = new[a:b]
+                    copied(new[a:b], cells.counts[i, a:b])
                 cells.tally[REDRAW] += accepted
                 cells.tally[REDRAW + 1] += 1.0
             if speed > 0.0:
@@ -772,13 +809,13 @@ def resize(
         more = more if rng.random() < 0.5 else -more
         gain, accepted = -np.inf, False
         if entries + more > more_than:
-            new[:] = cells.counts[i]
+            copied(cells.counts[i], new)
             resized(rng, more, entries, laws[key[i]], cells.edges, new)
             gain = log_law(cells, i, new, 0, width) - log_law(cells, i, cells.counts[i], 0, width)
             gain += log_of_more(entries, more, rates) if alone[i // steps] else more * float(cells.stay[i])
             accepted = accepts(rng, gain)
             if accepted:
-                cells.counts[i] = new
+                copied(new, cells.counts[i])
         cells.tally[RESIZE] += accepted
         cells.tally[RESIZE + 1] += 1.0
         if speed > 0.0:
@@ -831,7 +868,8 @@ def rescale(
             )
             if more == 0:
                 continue
-            moved[t], new[t] = True, cells.counts[i]
+            moved[t] = True
+            copied(cells.counts[i], new[t])
             resized(rng, more, entries, laws[key[i]], cells.edges, new[t])
             gain += log_law(cells, i, new[t], 0, width) - log_law(cells, i, cells.counts[i], 0, width)
         cells.tally[RESCALE + 1] += 1.0
@@ -841,7 +879,7 @@ def rescale(
                 i = r * steps + t
                 cells.stay[i] = math.log1p(-rate)
                 if moved[t]:
-                    cells.counts[i] = new[t]
+                    copied(new[t], cells.counts[i])
 
 
 def rates_given_entries(

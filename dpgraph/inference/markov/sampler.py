@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph import memory
-from dpgraph.inference._kernels import say_that_loops_are_compiled
 from dpgraph.inference.arguments import check_whole_number
 from dpgraph.inference.chains import Plan, run_chains
 from dpgraph.inference.interruption import heed, processors, stop_flag
@@ -143,8 +142,6 @@ def draw_markov(
     if len(given.values) not in (1, copies):
         raise InferenceError(f"{len(given.values)} copies of the cells do not fit {copies} sampler chains")
     kernels = _kernels.compiled() if compiled else _kernels.PLAIN
-    if compiled:
-        say_that_loops_are_compiled([kernels.sweep_of_effects if effects else kernels.sweep])
     aware, single = inference == "noise-aware", sampler == "collapsed"
     # where cells were released with few entries ``switch`` draws states well by itself
     released = given.values[:, given.observed][..., given.fields[0]].sum(axis=-1)

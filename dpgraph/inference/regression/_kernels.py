@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.inference import _kernels
+
 Integers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 
@@ -556,15 +558,9 @@ def all_folded(problem: Problem, place: Reals, back: bool) -> Reals:
 @cache
 def compiled() -> tuple[Callable[..., float], Callable[..., Reals], Callable[..., Reals]]:
     """``density``, ``trajectories`` and ``all_folded`` compiled; the machine code is kept on disk."""
-    import numba
-    from numba.extending import register_jitable
-
-    reordered = {"reassoc", "contract"}  # sums may be added in any order; nan stays nan
-    parts: tuple[Callable[..., Any], ...] = (
-        inverted, digamma, log_noise, bounced, kicked, drifted, density, rows_begun, unfolded, folded,
-        slope_by_factors, density_of_factors,
-    )  # fmt: skip
-    for part in parts:
-        register_jitable(fastmath=reordered)(part)
-    settings: Any = {"cache": True, "nogil": True, "fastmath": reordered}
-    return numba.njit(density, **settings), numba.njit(trajectories, **settings), numba.njit(all_folded, **settings)
+    reordered = ("reassoc", "contract")  # sums may be added in any order; nan stays nan
+    return (
+        _kernels.compiled(density, reordered),
+        _kernels.compiled(trajectories, reordered),
+        _kernels.compiled(all_folded, reordered),
+    )

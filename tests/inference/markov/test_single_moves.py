@@ -10,7 +10,8 @@ import math
 import numpy as np
 import pytest
 
-from dpgraph.inference.markov import _kernels, effects
+from dpgraph.inference._kernels import compiled
+from dpgraph.inference.markov import effects
 from dpgraph.inference.markov.effects import Effects
 from dpgraph.inference.markov.evidence import cells_evidence
 from dpgraph.inference.markov.sampler import latent_cells
@@ -69,13 +70,6 @@ def test_a_law_sums_to_one_after_many_moves():
         effects.scaled(law, 0, 0, 3, 0, math.exp(-2.0))
     assert abs(law.sum() - 1) < 1e-12
     assert law[0, 1] / law[0, 2] == pytest.approx(2 / 3)
-
-
-def compiled(move):
-    import numba
-
-    _kernels.compiled()
-    return numba.njit(move)
 
 
 def moves():

@@ -82,8 +82,8 @@ MUTANTS = (
     Mutant(
         "alike cells drawn whatever their state",
         "inference/markov/loops.py",
-        "else members) * size + states[members]",
-        "else members) * size",
+        "else members[at]) * size + states[members[at]]",
+        "else members[at]) * size",
         (f"{FEW}::test_alike_cells_in_two_states_are_drawn_by_the_law_of_each",),
     ),
     Mutant(
