@@ -16,7 +16,7 @@ import dpgraph as dg
 sys.path.append(str(Path(__file__).parents[2] / "datasets"))
 import event_log
 
-DOMAIN = dg.read_domain(Path(event_log.__file__).with_suffix(".toml"))
+DOMAIN = dg.read_domain(Path(dg.__file__).parent / "files/datasets/event_log.toml")
 QUICK = {"iterations": 60, "burn_in": 60}
 
 
