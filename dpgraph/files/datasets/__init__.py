@@ -4,7 +4,7 @@
 repository says where they come from and how they are made.
 
 >>> import dpgraph as dg
->>> dg.datasets.load("anes96").shape, len(dg.read_domain("example:anes96"))
+>>> dg.datasets.load("anes96").shape, len(dg.read_domain("example:anes96").names)
 ((944, 10), 10)
 """
 

@@ -132,7 +132,7 @@ def link_problem(row: LedgerRow, before: LedgerRow | None) -> str | None:
     >>> first = sealed(LedgerRow("d", 0, "open", "2026-01-01"), "")
     >>> second = sealed(LedgerRow("d", 1, "charge", "2026-01-02"), first.digest)
     >>> link_problem(second, first) is None, link_problem(replace(second, who="x"), first)
-    (True, 'row 1 does not have the digest it was written with: it was edited')
+    (True, 'entry 1 does not have the digest it was written with: it was edited')
     """
     number, previous = (0, "") if before is None else (before.number + 1, before.digest)
     if row.number != number:
