@@ -52,7 +52,7 @@ class FileError(DPGraphError):
 
 
 class DomainWarning(UserWarning):
-    """A domain was inferred from rows, which is safe for public rows only."""
+    """A domain was read off rows, a column has another type than its levels, or BIF another name for one."""
 
 
 class PrivacyLeakWarning(UserWarning):

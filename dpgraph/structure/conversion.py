@@ -19,12 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.privacy.errors import DPGraphError
-from dpgraph.structure.domain import DomainError
+from dpgraph.structure.domain import DomainError, DomainWarning
 
 T = TypeVar("T")
 
-#: Errors that dpgraph itself raises, in public words, or of a library that is not installed.
-OURS = (DPGraphError, ImportError)
+#: Errors that dpgraph itself raises, and its warnings of types, in public words; or of a library that is not installed.
+OURS = (DPGraphError, DomainWarning, ImportError)
 
 #: Where exceptions have public names; a class that rows bring along is not named.
 _LIBRARIES = (

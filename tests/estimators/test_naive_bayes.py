@@ -212,7 +212,7 @@ BAD_ROWS = {
     "an unknown level": (X.assign(f="w"), Y, dg.errors.DomainError),
     "a null level": (X.assign(f=X["f"].where(X["f"] == "x", None)), Y, dg.errors.DomainError),
     "NaN in bins": (X.assign(g=math.nan), Y, dg.errors.DomainError),
-    "words in bins": (X.assign(g="1"), Y, dg.errors.DomainError),
+    "words in bins": (X.assign(g="one"), Y, dg.errors.DomainError),
     "an unknown label": (X, Y.replace("no", "maybe"), dg.errors.DomainError),
     "numbers for labels": (X, (Y == "yes").astype(int), dg.errors.DomainError),
     "a missing column": (X[["f"]], Y, dg.errors.DomainError),

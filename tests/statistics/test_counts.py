@@ -87,6 +87,7 @@ def test_every_engine_on_disk_counts_any_rows(engine, case):
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("rows", [0, 1])
+@pytest.mark.filterwarnings("ignore:values count as the levels that they spell")
 def test_no_rows_are_zeros_and_one_row_is_one(engine, rows):
     frame = ROWS.head(rows)
     assert_counts(dg.count(ENGINES[engine](frame), NETWORK), NETWORK, frame)

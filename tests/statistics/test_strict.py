@@ -185,6 +185,7 @@ def test_no_word_refuses_a_csv_file(column, word):
 
 @settings(max_examples=examples(100), deadline=None)
 @given(st.sampled_from(["number", "flag", "bins"]), words)
+@pytest.mark.filterwarnings("ignore:values count as the levels that they spell")
 def test_text_in_a_column_of_numbers_is_read_as_words(column, word):
     """pandas reads a whole column as text for one word; the others still are what they say."""
     said = ["" if value is None else str(value) for value in CLEAN[column]]

@@ -21,9 +21,11 @@ from dpgraph.statistics.rows.batches import (
     batch_length,
     batch_rows,
     check_columns,
+    converted,
     library_of,
     refuse_clusters,
     select_columns,
+    warn_of_types,
 )
 from dpgraph.structure.conversion import OURS, PublicWords, converted_each
 from dpgraph.structure.domain import DomainError
@@ -54,7 +56,19 @@ def read_columns(
 
 
 def batches(rows: Any, domain: Declared) -> Iterator[tuple[Batch, bool]]:
-    """The declared columns of any rows outside a cluster, batch by batch, each with whether it is untyped text."""
+    """The declared columns of any rows outside a cluster, batch by batch, each with a flag for untyped text.
+
+    After the last one there is a warning if types and declared levels differ, by the types of the first.
+    """
+    first = None
+    for batch, is_text in _batches(rows, domain):
+        if first is None:
+            first = [] if is_text else converted(batch, domain)
+        yield batch, is_text
+    warn_of_types(first or [])
+
+
+def _batches(rows: Any, domain: Declared) -> Iterator[tuple[Batch, bool]]:
     engine = foreign_engine(rows)
     if isinstance(rows, Held):
         yield from (({name: batch[name] for name in domain.names}, is_text) for batch, is_text in rows.parts)
@@ -97,7 +111,7 @@ class Held:
 def read_once(rows: Any, columns: Declared) -> Held:
     """All columns that a step needs, by one reading: a second one may have the rows in another order, or none."""
     with PublicWords(UNREADABLE, passing=OURS, quiet=False):
-        return Held(tuple(batches(rows, columns)))
+        return Held(tuple(_batches(rows, columns)))
 
 
 def _flagged(array: pa.Array, flags: pa.Array, name: str) -> pa.Array:
@@ -202,7 +216,7 @@ def _from_iterator(tables: Iterator[Any], domain: Declared) -> Iterator[tuple[Ba
 
             if not is_there(table):
                 raise DomainError("the iterator yields a text that is not the path of a file; it must yield tables")
-        yield from batches(table, domain)
+        yield from _batches(table, domain)
 
 
 def is_cursor(rows: Any) -> bool:

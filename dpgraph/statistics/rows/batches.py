@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from dpgraph.structure.domain import Domain, DomainError
+from dpgraph.structure.domain import Categories, Domain, DomainError, DomainWarning, Level, Variable
 
 #: The declared columns by name, of one length.
 Batch = dict[str, pa.Array]
@@ -36,6 +39,12 @@ TEXT_NULLS = frozenset(
 ) | {"NULL", "NaN", "None", "n/a", "nan", "null"}
 #: The same in lower case: in a column of numbers or booleans they are nulls in any case.
 NULL_WORDS = tuple(sorted({word.lower() for word in TEXT_NULLS}))
+
+#: A number as text spells it.
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII)
+
+#: Levels, in lower case, that are booleans written out.
+BOOLEANS = {"false", "true"}
 
 #: How many values and rows one batch may hold, so that memory does not grow with the table.
 BATCH_VALUES, BATCH_ROWS = 8_000_000, 1 << 17
@@ -101,3 +110,59 @@ def value_type(array: pa.Array) -> pa.DataType:
 def is_string(kind: pa.DataType) -> bool:
     """True if a column's type is text, in any of Arrow's layouts."""
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """True for whole numbers and floats."""
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind)
+
+
+def spelled(variable: Variable, boolean: bool = False) -> dict[float, int]:
+    """The position of each level by the number that it spells, false and true as 0 and 1, if no other level spells it.
+
+    ``boolean``: for values that are false or true, which no level stands for among levels that spell other numbers.
+
+    >>> spelled(Categories(["01", "2.0", "?"])), spelled(Categories(["1", "1.0"])), spelled(Categories([True]), True)
+    ({1.0: 0, 2.0: 1}, {}, {1.0: 0})
+    """
+    said = [number_said(level) for level in variable.levels] if isinstance(variable, Categories) else []
+    many = Counter(said)
+    found = {number: at for at, number in enumerate(said) if number is not None and many[number] == 1}
+    return {} if boolean and many.keys() - {None, 0.0, 1.0} else found
+
+
+def number_said(value: Level) -> float | None:
+    """The number that a level or a word spells, exactly; None if it spells none."""
+    if isinstance(value, str):
+        word = value.strip().lower()
+        if word in BOOLEANS:
+            return float(word == "true")
+        if not NUMBER.fullmatch(word):
+            return None
+    number = float(value)
+    return number if abs(number) < 2**53 else None
+
+
+def converted(batch: Batch, declared: Declared) -> list[str]:
+    """The columns of another type than their levels, which are found by spelling: by declaration and types alone."""
+    found: list[str] = []
+    for name, variable in declared.variables.items():
+        kind = value_type(batch[name])
+        boolean = pa.types.is_boolean(kind)
+        own = "text" if is_string(kind) else "boolean" if boolean else "number" if is_number(kind) else ""
+        if not isinstance(variable, Categories) or own in ("", variable.kind):
+            continue
+        if own == "text" or spelled(variable, boolean):
+            found.append(f"{name!r} ({own}, declared as {variable.kind})")
+    return found
+
+
+def warn_of_types(found: list[str]) -> None:
+    """Warns of columns of another type than their levels, once for each reading of a table that was not refused."""
+    if found:
+        warnings.warn(
+            f"values count as the levels that they spell (1 is '1', true is 'True') in column {', '.join(found[:5])}"
+            f"{', ...' if len(found) > 5 else ''}; declare levels of the column's own type to hear no more of it",
+            DomainWarning,
+            stacklevel=2,
+        )

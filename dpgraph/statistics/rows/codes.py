@@ -20,7 +20,17 @@ import pyarrow.compute
 from dpgraph.privacy.checks import Unsigned, near
 from dpgraph.privacy.scope import Condition, RowCap, RowGroup
 from dpgraph.statistics.rows.arrow import read_columns
-from dpgraph.statistics.rows.batches import NULL_WORDS, TEXT_NULLS, Batch, is_string, value_type
+from dpgraph.statistics.rows.batches import (
+    BOOLEANS,
+    NULL_WORDS,
+    TEXT_NULLS,
+    Batch,
+    is_number,
+    is_string,
+    number_said,
+    spelled,
+    value_type,
+)
 from dpgraph.structure.conversion import PublicWords
 from dpgraph.structure.domain import (
     NUMBERS_OF_DATES,
@@ -51,9 +61,6 @@ STRICT = "The refusal reveals that; strict=True accepts only declarations under 
 
 #: What to do about dates that are written out where bins of numbers are declared.
 OF_DATES = ", or of dates their year, pd.to_datetime(column).dt.year"
-
-#: Levels, in lower case, that are booleans written out.
-BOOLEANS = {"false", "true"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,17 +211,8 @@ def _type_remedy(kind: pa.DataType, variable: Variable) -> str:
         return "; make it numbers, astype(float)"
     if pa.types.is_boolean(kind) and wanted == "number":
         return "; make it numbers, astype(int), or declare the levels False, True"
-    if numeric and wanted == "boolean":
-        return "; make it booleans, astype(bool), or declare the levels 0, 1, which SQLite makes of booleans"
-    if numeric and isinstance(variable, Categories) and {str(level).lower() for level in variable.levels} <= BOOLEANS:
-        return (
-            "; if its 0 and 1 are false and true, as of SQLite, declare the levels 0, 1, or make it booleans, "
-            "astype(bool), and declare the levels False, True"
-        )
     if pa.types.is_boolean(kind) and wanted == "text":
         return "; declare the levels False, True, which are false, true in TOML"
-    if is_string(kind) and wanted == "boolean":
-        return "; make it booleans, column == 'True', or declare the levels as text"
     if is_string(kind) and wanted == "number":
         binned = (
             f"{OF_DATES}; or declare its words" if isinstance(variable, Bins) else ", or declare the levels as text"
@@ -222,11 +220,6 @@ def _type_remedy(kind: pa.DataType, variable: Variable) -> str:
         return f"; make it numbers, pd.to_numeric{binned}"
     if numeric and any(isinstance(one, str) and re.fullmatch(r"0\d+", one) for one in variable.levels):
         return "; levels have leading zeros, which numbers lose: read it as text, pd.read_csv(..., dtype={column: str})"
-    if numeric and wanted == "text":
-        return (
-            "; make it text, astype(str), if its numbers are written as the levels are (1.0 is no '1'), or declare the "
-            "levels as what it holds"
-        )
     if wanted == "text":
         return "; make it text, astype(str), or declare the levels as what it holds"
     return ""
@@ -237,13 +230,14 @@ def narrow_codes(
 ) -> tuple[Unsigned, int]:
     """The codes of one column, which may share its memory, and 0; or no codes, and its lowest code without an action.
 
-    ``is_text`` says that the column holds words without a type, as of a CSV file. ``strict`` refuses no value, but
-    still a type that the declaration excludes: words are then read as numbers or booleans, other words as ``other`` or
-    null.
+    ``is_text`` says that the column holds words without a type, as of a CSV file; a column of text is read so where
+    numbers or booleans are declared, and numbers and booleans count as the levels that spell them. ``strict`` refuses
+    no value, but still a type that the declaration excludes: other words are then ``other`` or null.
     """
-    if is_text or (strict and not _is_textual(variable) and is_string(value_type(array))):
+    if is_text or (not _is_textual(variable) and is_string(value_type(array))):
         words = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
-        codes = [_word_code(word, variable, strict) for word in text_words(words.dictionary)]
+        alike = spelled(variable)
+        codes = [_word_code(word, variable, strict, alike) for word in text_words(words.dictionary)]
         empty = isinstance(variable, Categories) and "" in variable.levels
         null = variable.levels.index("") if empty else NULL
         return _dictionary_codes(words.indices, np.array(codes, np.int32), variable, null, strict)
@@ -339,13 +333,27 @@ def _coder(kind: pa.DataType, variable: Variable) -> Callable[[pa.Array], Signed
     if isinstance(variable, Bins):
         if is_string(kind):
             return _matcher(variable.levels, kind)
-        return _numeric(_binner(variable)) if _is_number(kind) else _wrong_type
+        return _numeric(_binner(variable)) if is_number(kind) else _wrong_type
     boolean = variable.kind == "boolean" and pa.types.is_boolean(kind)
     if boolean or (_is_textual(variable) and is_string(kind)):
         return _matcher(variable.levels, kind)
-    if variable.kind == "number" and _is_number(kind):
+    if variable.kind == "number" and is_number(kind):
         return _numeric(_number_finder(variable, kind))
+    if (is_number(kind) or pa.types.is_boolean(kind)) and (alike := spelled(variable, pa.types.is_boolean(kind))):
+        return _by_spelling(alike, kind)
     return _wrong_type
+
+
+def _by_spelling(alike: dict[float, int], kind: pa.DataType) -> Callable[[pa.Array], Signed]:
+    """Finds the level that spells each number or boolean."""
+    coder = _numeric(_number_finder(Categories(alike), kind))
+    positions = np.array([*alike.values()], np.int32)
+
+    def coded(array: pa.Array) -> Signed:
+        code = coder(array.cast(pa.uint8()) if pa.types.is_boolean(kind) else array)
+        return np.where(code < 0, code, positions[np.maximum(code, 0)])
+
+    return coded
 
 
 def _wrong_type(array: pa.Array) -> Signed:
@@ -451,7 +459,7 @@ def text_words(words: pa.Array) -> list[str | None]:
     return [None if word is None else word.decode("utf-8", "replace") for word in found]
 
 
-def _word_code(word: str | None, variable: Variable, strict: bool) -> int:
+def _word_code(word: str | None, variable: Variable, strict: bool, alike: dict[float, int]) -> int:
     if word is None:
         return NULL
     if isinstance(variable, Bins) and word in variable.levels:
@@ -468,18 +476,25 @@ def _word_code(word: str | None, variable: Variable, strict: bool) -> int:
         try:
             value = float(word)
         except ValueError:
+            if isinstance(variable, Categories) and (found := _alike(word, alike)) is not None:
+                return found
             if isinstance(variable, Categories) and variable.other is not None:
                 return UNKNOWN
             return NULL if strict else WRONG_TYPE
         if value != value:
             return NULL
     position = variable.code(value)
+    if position is None:
+        position = _alike(word, alike)
     return UNKNOWN if position is None else position
+
+
+def _alike(word: str, alike: dict[float, int]) -> int | None:
+    """The position of the level that spells the number of a word."""
+    said = number_said(word) if alike else None
+    wrong = word.strip().lower() in BOOLEANS and alike.keys() - {0.0, 1.0}
+    return None if said is None or wrong else alike.get(said)
 
 
 def _is_textual(variable: Variable) -> bool:
     return isinstance(variable, Categories) and variable.kind == "text"
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind)

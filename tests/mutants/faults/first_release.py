@@ -344,6 +344,20 @@ MUTANTS = (
         ("tests/statistics/test_summary.py::test_every_engine_counts_what_the_definition_counts",),
     ),
     Mutant(
+        "a number taken for one of two levels that spell it",
+        "statistics/rows/batches.py",
+        "if number is not None and many[number] == 1",
+        "if number is not None",
+        ("tests/statistics/rows/test_codes.py::test_numbers_that_two_levels_spell_are_refused[floats]",),
+    ),
+    Mutant(
+        "a warning of types for each batch of rows",
+        "statistics/rows/arrow.py",
+        "        yield batch, is_text\n    warn_of_types(first or [])",
+        "        yield batch, is_text\n        warn_of_types(first)",
+        ("tests/statistics/rows/test_codes.py::test_a_warning_of_types_is_one_whatever_the_rows_are",),
+    ),
+    Mutant(
         "null words of a CSV file counted as text",
         "statistics/rows/codes.py",
         "if word in TEXT_NULLS and variable.code(word) is None:",
