@@ -14,7 +14,7 @@ from typing import Any
 COMPILING = "compiling the sampler once, about {seconds} s"
 #: Processor seconds that loops take to compile, of those that take more than two (``benchmarks/cold_start.py``).
 SECONDS = {
-    "classifier.loops.sweep": 10, "network._kernels.sweep": 5, "regression._kernels.trajectories": 6,
+    "classifier.loops.sweep": 10, "network._kernels.sweep": 6, "regression._kernels.trajectories": 8,
     "markov.loops.sweep": 20, "markov.effects.sweep": 35, "markov._kernels.gibbs": 5,
 }  # fmt: skip
 
@@ -23,23 +23,28 @@ SECONDS = {
 _LOCK = threading.Lock()
 
 
-def compiled(loop: Callable[..., Any], fastmath: tuple[str, ...] = ()) -> Callable[..., Any]:
-    """A loop compiled with the functions that it calls; the machine code is kept on disk."""
+def compiled(loop: Callable[..., Any], inlined: bool = True, fastmath: tuple[str, ...] = ()) -> Callable[..., Any]:
+    """A loop compiled with the functions that it calls; the machine code is kept on disk.
+
+    ``inlined`` writes these into the loop: two to three times as fast for records and naive Bayes, dear to compile for
+    the long loops of hidden Markov models, which gain nothing.
+    """
     with _LOCK:
-        return _compiled(loop, fastmath)
+        return _compiled(loop, inlined, fastmath)
 
 
 @lru_cache(maxsize=64)
-def _compiled(loop: Callable[..., Any], fastmath: tuple[str, ...]) -> Callable[..., Any]:
+def _compiled(loop: Callable[..., Any], inlined: bool, fastmath: tuple[str, ...]) -> Callable[..., Any]:
     import numba
 
     _say_what_is_compiled()
-    linked = FunctionType(loop.__code__, _callable(loop.__module__, fastmath), loop.__name__, loop.__defaults__)
+    names = _callable(loop.__module__, inlined, fastmath)
+    linked = FunctionType(loop.__code__, names, loop.__name__, loop.__defaults__)
     return numba.njit(linked, cache=True, nogil=True, error_model="numpy", fastmath=set(fastmath))
 
 
 @lru_cache(maxsize=64)
-def _callable(module: str, fastmath: tuple[str, ...]) -> dict[str, Any]:
+def _callable(module: str, inlined: bool, fastmath: tuple[str, ...]) -> dict[str, Any]:
     """The names of a module, its functions such that compiled loops, and nothing else, can call them."""
     import numba
 
@@ -47,10 +52,10 @@ def _callable(module: str, fastmath: tuple[str, ...]) -> dict[str, Any]:
     for name, value in names.items():
         if isfunction(value) and value.__module__ == module:
             linked = FunctionType(value.__code__, names, name, value.__defaults__)
-            inner = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
-            names[name] = _for_any_number(numba.njit(linked, fastmath=set(fastmath), **inner))
+            inner: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": inlined}
+            names[name] = _for_any_number(numba.njit(linked, error_model="numpy", fastmath=set(fastmath), **inner))
         elif isfunction(value) and value.__module__.startswith("dpgraph.inference."):
-            names[name] = _callable(value.__module__, fastmath)[value.__name__]
+            names[name] = _callable(value.__module__, inlined, fastmath)[value.__name__]
     return names
 
 

@@ -21,7 +21,7 @@ def sweep(x):
 _kernels.SECONDS["own_loops.sweep"] = 7
 if __name__ != "__main__":
     loop = _kernels.compiled(sweep)
-    print(loop(2), loop(2), len(_kernels._callable("own_loops", ())["doubled"].signatures))
+    print(loop(2), loop(2), len(_kernels._callable("own_loops", True, ())["doubled"].signatures))
 """
 
 

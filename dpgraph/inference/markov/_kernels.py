@@ -193,4 +193,4 @@ PLAIN = Kernels(draw_states, gibbs, loops.sweep, effects.given_cells, effects.sw
 @cache
 def compiled() -> Kernels:
     """The loops compiled, each when it is first called; the machine code is kept on disk."""
-    return Kernels(*map(_kernels.compiled, PLAIN))
+    return Kernels(*(_kernels.compiled(kernel, inlined=False) for kernel in PLAIN))

@@ -558,9 +558,9 @@ def all_folded(problem: Problem, place: Reals, back: bool) -> Reals:
 @cache
 def compiled() -> tuple[Callable[..., float], Callable[..., Reals], Callable[..., Reals]]:
     """``density``, ``trajectories`` and ``all_folded`` compiled; the machine code is kept on disk."""
-    reordered = ("reassoc", "contract")  # sums may be added in any order; nan stays nan
+    settings: Any = {"inlined": False, "fastmath": ("reassoc", "contract")}  # sums in any order; nan stays nan
     return (
-        _kernels.compiled(density, reordered),
-        _kernels.compiled(trajectories, reordered),
-        _kernels.compiled(all_folded, reordered),
+        _kernels.compiled(density, **settings),
+        _kernels.compiled(trajectories, **settings),
+        _kernels.compiled(all_folded, **settings),
     )

@@ -76,7 +76,7 @@ def moves():
     """Each move by its name, made once in a world."""
     apart = np.arange(CHAINS)[:, None, None] * np.ones((CHAINS, STEPS, 5), int)
     flat = cells_evidence(apart, FIELDS, [(DiscreteLaplace(1.0), 60)] * 5)
-    alone, scales = compiled(effects.spread_alone), compiled(effects.spreads)
+    alone, scales = compiled(effects.spread_alone, inlined=False), compiled(effects.spreads, inlined=False)
 
     def spread(rng, given, emissions, transition, states, cells, sums):
         alone(rng, given, 1, 2, 5, SCALE)
