@@ -406,7 +406,7 @@ def test_statistics_add():
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("method", ["basic", "advanced", "zcdp", "pld"])
+@pytest.mark.parametrize("method", ["basic", "gdp", "zcdp", "pld"])
 def test_costs_of_the_family_compose(method):
     """Exactly where losses add; never more than that elsewhere, and less than half for a hundred small ones."""
     mechanisms = [FirstBlock("0.01"), MixedMechanism("0.01"), dg.LaplaceMechanism("0.01")]

@@ -20,7 +20,15 @@ from dpgraph.audit.checks import Check, Clock, Verdict
 from dpgraph.audit.neighbours import Enumeration, Pair, Rows, all_neighbours, changed, statistics_of, telling_neighbours
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.errors import DPGraphError, InferenceError, ReleaseError
-from dpgraph.privacy.exact_loss import NoiseCall, RecordingNoise, check_same_call, loss_of_calls, same_value
+from dpgraph.privacy.exact_loss import (
+    NoiseCall,
+    RecordingNoise,
+    check_same_call,
+    loss_of_calls,
+    mu_squared_of_calls,
+    same_value,
+)
+from dpgraph.privacy.gdp import epsilon_of_mu, unit_shift
 from dpgraph.privacy.noise import epsilon_of_rho
 from dpgraph.privacy.records import Event, PrivacyUnit
 from dpgraph.privacy.release import release
@@ -42,13 +50,17 @@ BLOCK, FIRST = 4096, 8
 
 @dataclass(frozen=True)
 class Loss:
-    """The largest loss so far: epsilon, infinite where Gaussian noise covers a difference, and rho."""
+    """The largest loss so far: epsilon, infinite where Gaussian noise covers a difference, rho, and the square of mu,
+    infinite where other noise covers one.
+    """
 
     epsilon: Fraction | float = Fraction(0)
     rho: Fraction = Fraction(0)
+    mu_squared: Fraction | float = Fraction(0)
 
     def __or__(self, other: Loss) -> Loss:
-        return Loss(max(self.epsilon, other.epsilon), max(self.rho, other.rho))
+        squares = max(self.mu_squared, other.mu_squared)
+        return Loss(max(self.epsilon, other.epsilon), max(self.rho, other.rho), squares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,21 +159,32 @@ def exact_loss_check(
 def judged(event: Event, loss: Loss) -> tuple[Verdict, str, float | None]:
     """A verdict on a loss against a claim, in words, and the loss over the claim.
 
-    A pure loss within epsilon is within any claim. Else a claim with a delta is compared by rho; where it has no rho of
-    its own, by the epsilon that the rho costs at that delta, which is enough for a pass and proves no fault.
+    A pure loss within epsilon is within any claim. Else a claim with a delta is compared by mu or rho; where it has
+    none, by the epsilon that the rho costs at that delta, which is enough for a pass and proves no fault.
     """
-    if event.delta == 0 or (math.isfinite(loss.epsilon) and loss.epsilon <= event.epsilon and event.rho is None):
+    claimed = event.rho is not None or event.mu is not None
+    if event.delta == 0 or (math.isfinite(loss.epsilon) and loss.epsilon <= event.epsilon and not claimed):
         share = loss.epsilon / event.epsilon
         verdict: Verdict = "pass" if share <= 1 else "fail"
         return verdict, f"loses {_shown(share)} of the epsilon {float(event.epsilon):g} it claims", float(share)
+    if event.mu is not None and isinstance(loss.mu_squared, Fraction):
+        return _against("mu squared", loss.mu_squared, event.mu**2, event, epsilon_of_mu)
+    if event.rho is not None:
+        return _against("rho", loss.rho, event.rho, event, epsilon_of_rho)
     needed = epsilon_of_rho(loss.rho, event.delta) if loss.rho else Fraction(0)
-    if event.rho is None:
-        if needed <= event.epsilon:
-            return "pass", f"costs epsilon {float(needed):.4g} of the {float(event.epsilon):g} it claims", None
-        words = f"claims no rho, and its rho of {float(loss.rho):.4g} converts to epsilon {float(needed):.4g}"
-        return "not possible", words, None
-    share = loss.rho / event.rho if loss.rho else Fraction(0)
-    words = f"loses {_shown(share)} of the rho {float(event.rho):.4g} it claims"
+    if needed <= event.epsilon:
+        return "pass", f"costs epsilon {float(needed):.4g} of the {float(event.epsilon):g} it claims", None
+    words = f"claims no rho, and its rho of {float(loss.rho):.4g} converts to epsilon {float(needed):.4g}"
+    return "not possible", words, None
+
+
+def _against(
+    name: str, lost: Fraction, claim: Fraction, event: Event, epsilon_of: Callable[[Fraction, Fraction], Fraction]
+) -> tuple[Verdict, str, float | None]:
+    """A verdict on a lost rho, or squared mu, against the claimed one and what it costs at the claim's delta."""
+    needed = epsilon_of(lost, event.delta) if lost else Fraction(0)
+    share = lost / claim
+    words = f"loses {_shown(share)} of the {name} {float(claim):.4g} it claims"
     if needed > event.epsilon:
         words += f", which costs epsilon {float(needed):.4g}, not {float(event.epsilon):g}"
     return ("pass" if share <= 1 and needed <= event.epsilon else "fail"), words, float(share)
@@ -269,7 +292,8 @@ class _Search:
     def _tried(self, runs: Sequence[_Runs], pair: Pair) -> Loss:
         found = Loss()
         for one in runs:
-            found |= Loss(*loss_of_calls(*(one.run(rows).calls for rows in pair)))
+            calls = [one.run(rows).calls for rows in pair]
+            found |= Loss(*loss_of_calls(*calls), mu_squared_of_calls(*calls))
             self.data_sets += len(one.made)
             for rows in pair:  # a climb comes back to few of them, and large tables fill the memory
                 one.made.pop(rows, None)
@@ -285,21 +309,23 @@ def _calls(run: Run) -> list[Any]:
 
 
 def _largest(runs: dict[Rows, Run], pairs: Sequence[Pair]) -> Loss:
-    """The largest epsilon and rho over pairs whose runs made the same calls."""
+    """The largest epsilon, rho and squared mu over pairs whose runs made the same calls."""
     rows = sorted({one for pair in pairs for one in pair})
     place = {one: number for number, one in enumerate(rows)}
     left, right = np.array([(place[one], place[other]) for one, other in pairs]).T
     ends: dict[Fraction, Any] = {}
     squares: dict[Fraction, Any] = {}
-    covered = True
+    pure = gaussian = True
     for calls in zip(*(runs[one].calls for one in rows), strict=True):
         call, inputs = calls[0], np.stack([call.inputs for call in calls])
         differences = inputs[left] - inputs[right]
         ends[call.scale] = ends.get(call.scale, 0) + call.moved(differences)
         squares[call.scale] = squares.get(call.scale, 0) + call.moved_squared(differences)
-        covered = covered and (call.pure or not differences.any())
-    epsilon = _largest_sum(ends, Fraction) if covered else math.inf
-    return Loss(epsilon, _largest_sum(squares, lambda scale: 8 * scale**2))
+        moved = differences.any()
+        pure, gaussian = pure and (call.pure or not moved), gaussian and not (call.pure and moved)
+    epsilon = _largest_sum(ends, Fraction) if pure else math.inf
+    mu_squared = _largest_sum(squares, lambda scale: 4 / unit_shift(float(scale))) if gaussian else math.inf
+    return Loss(epsilon, _largest_sum(squares, lambda scale: 8 * scale**2), mu_squared)
 
 
 def _largest_sum(parts: dict[Fraction, Any], unit_of: Callable[[Fraction], Fraction]) -> Fraction:

@@ -30,6 +30,7 @@ import numpy as np
 from dpgraph.audit.checks import Check, Clock
 from dpgraph.audit.neighbours import Pair, Rows, statistics_of, telling_neighbours
 from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.composition import rho_of
 from dpgraph.privacy.errors import InferenceError, ReleaseError
 from dpgraph.privacy.exact_loss import NoiseCall, RecordingNoise, check_same_call, loss_of_calls
 from dpgraph.privacy.noise import SecureNoise
@@ -274,7 +275,7 @@ def _share(loss: tuple[Fraction | float, Fraction], run: Trace) -> Fraction | fl
         return math.inf
     if math.isfinite(epsilon) and (epsilon <= run.spent or not any(event.delta for event in run.events)):
         return epsilon / run.spent
-    return rho / sum(event.epsilon**2 / 2 if event.rho is None else event.rho for event in run.events)
+    return rho / sum(event.epsilon**2 / 2 if (own := rho_of(event)) is None else own for event in run.events)
 
 
 #: Deeper than this nothing is compared.

@@ -249,7 +249,7 @@ def prepared(estimator: Any, price: PrivacyCost, budget: Budget, noise: Any) -> 
     chosen: dict[str, Any] = {"epsilon": price.epsilon, "budget": budget}
     mechanism = settings.get("mechanism")
     if dataclasses.is_dataclass(mechanism) and not isinstance(mechanism, type):
-        prices = {"epsilon": price.epsilon, "delta": price.delta, "rho": None}
+        prices = {"epsilon": price.epsilon, "delta": price.delta, "rho": None, "mu": None}
         names = {field.name for field in dataclasses.fields(mechanism)}
         chosen["mechanism"] = dataclasses.replace(mechanism, **{k: v for k, v in prices.items() if k in names})
     if "noise" in settings:

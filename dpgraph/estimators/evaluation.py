@@ -117,7 +117,7 @@ def evaluate(
     >>> model = classifier.fit(rows[["word"]][:500], rows["spam"][:500])
     >>> judged = evaluate(model, rows[["word"]][500:], rows["spam"][500:], epsilon=1, budget=Budget(1))
     >>> list(judged.scores)
-    ['accuracy', 'log-loss', 'Brier score']
+    ['accuracy', 'AUC', 'sensitivity', 'specificity', 'positive predictive value', 'log-loss', 'Brier score']
     """
     check_probability("interval", interval)
     _mechanism(mechanism, epsilon, budget)

@@ -81,14 +81,7 @@ def learn_network(
     """
     settings: Any = {"epsilon": epsilon, "delta": delta, "budget": budget, "unit": unit, "constraints": constraints}
     name, task = chosen_method(learning_task(domain, **settings, n=n, noise=noise), method)
-    if task.budget.accounting == "pld" and name == "pairs":
-        raise ReleaseError(
-            "the pairs to measure depend on the first release, so a budget with accounting='pld', which is "
-            "planned beforehand, cannot pay for it: use accounting='zcdp' or 'basic', or release dg.all_pairs(domain), "
-            "which can be planned, and dg.choose_network"
-        )
-    if task.budget.accounting != "pld":
-        task.budget.left_after(combined_event(METHODS[name].plan(task)))  # refuses before anything is charged
+    task.budget.left_after(combined_event(METHODS[name].plan(task)))  # refuses before anything is charged
     with waiting("learning a network", progress):
         if person is not None:
             rows = cap_rows(rows, task.domain, person, task.budget.unit.rows_per_person)

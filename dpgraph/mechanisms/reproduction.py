@@ -135,7 +135,7 @@ def remeasured(event: Event, unit: PrivacyUnit, network: Network) -> tuple[Measu
     )
 
 
-def check_scales(event: Event, claim: Fraction, *ways: Sequence[Fraction]) -> None:
+def check_scales(event: Event, claim: Fraction, *ways: Sequence[Fraction], rounding: Fraction = ROUNDING) -> None:
     """Refuses scales that are not the smallest that pay for the claim, as every plan chooses them.
 
     Each way of adding up the cost is a list of terms, of which the largest sum counts that is no more than the claim.
@@ -143,10 +143,11 @@ def check_scales(event: Event, claim: Fraction, *ways: Sequence[Fraction]) -> No
     """
     if any(m.law.scale == MIN_SCALE for m in event.measurements):
         return
-    fitting = [parts for parts in ways if not exceeds(parts, claim * (1 + ROUNDING))]
-    if not any(exceeds(parts, claim * (1 - ROUNDING)) for parts in fitting or ways):
+    fitting = [parts for parts in ways if not exceeds(parts, claim * (1 + rounding))]
+    if not any(exceeds(parts, claim * (1 - rounding)) for parts in fitting or ways):
+        names = {event.rho: "rho", event.mu and event.mu**2: "mu squared"}
         raise ReleaseError(
-            f"{event.mechanism} claims {'rho' if claim == event.rho else 'epsilon'} {float(claim):.9g}, but noise of "
+            f"{event.mechanism} claims {names.get(claim, 'epsilon')} {float(claim):.9g}, but noise of "
             f"these scales costs {float(total_up(ways[-1])):.9g}: they are not the scales it was made with"
         )
 

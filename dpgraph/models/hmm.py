@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln
 
 from dpgraph.inference.arguments import check_probability, check_whole_number, generator, tails
 from dpgraph.inference.draws import MOST_R_HAT, mixing_note
@@ -579,6 +578,8 @@ def count_law(entries: Reals, ahead: int) -> tuple[Reals, float]:
 
 def nbinom_logpmf(value: Reals, mean: Reals, size: float) -> float:
     """The sum of ln P of values, whole numbers or not, by negative binomial laws of variance mean + mean^2 / size."""
+    from scipy.special import gammaln
+
     log = gammaln(value + size) - gammaln(size) - gammaln(value + 1) + value * np.log(mean / (mean + size))
     return float((log + size * np.log(size / (mean + size))).sum())
 

@@ -134,6 +134,12 @@ def _check_network(network: Network, target: str) -> None:
         raise NetworkError(f"not a naive Bayes network: every other variable must have {target!r} as its parent")
 
 
+def _are_means(tables: Probabilities, means: Probabilities) -> bool:
+    """Whether tables are the means of a posterior, which so has their release and no other."""
+    names = tables.network.domain.names
+    return all(np.allclose(tables.table(name), means.table(name), rtol=1e-6, atol=1e-12) for name in names)
+
+
 @dataclass(frozen=True)
 class NaiveBayes(_Predictions):
     """A fitted naive Bayes classifier: the target's name and the predictive tables.
@@ -155,6 +161,8 @@ class NaiveBayes(_Predictions):
         _check_network(self.probabilities.network, self.target)
         if self.posterior is not None and self.posterior.network != self.probabilities.network:
             raise NetworkError("the posterior is of another network than the tables")
+        if self.posterior is not None and not _are_means(self.probabilities, self.posterior.mean()):
+            raise InferenceError("the tables are not the means of the posterior: they are of another release")
 
     @property
     def _tables(self) -> tuple[Probabilities, ...]:

@@ -49,8 +49,8 @@ from dpgraph.privacy.records import (
     exact_delta,
     joined,
     released_value,
-    rounded,
 )
+from dpgraph.privacy.rounding import rounded
 from dpgraph.structure.domain import Level, NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.markov import check_markov_network, checked_laws, transition_counts

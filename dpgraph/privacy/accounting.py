@@ -11,17 +11,17 @@ from dpgraph.privacy.accounts import InMemory, Made, Receipt, Split, checked_uni
 from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.composition import (
     Accounting,
-    advanced,
     basic,
     check_paid_together,
     checked,
+    gaussian,
     numerical,
-    plan_of,
     split,
     zero_concentrated,
 )
 from dpgraph.privacy.display import as_html
 from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.gdp import mu_within, root
 from dpgraph.privacy.records import Event, Number, PrivacyCost, PrivacyUnit, Release, decimal, exact, exact_delta
 from dpgraph.privacy.scope import Condition, RowGroup, group_with
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Account = InMemory | DurableAccount
 
-Method = Literal["basic", "advanced", "zcdp", "pld"]
+Method = Literal["basic", "zcdp", "gdp", "pld"]
 
 
 def cost(
@@ -48,9 +48,9 @@ def cost(
 
     Args:
         spent: One release or event, or several.
-        method: ``"basic"``: epsilons and deltas add, exact. ``"advanced"``: as the papers compose. ``"zcdp"``:
-            zero-concentrated. ``"pld"``: numerical composition of privacy loss distributions by dp-accounting, from the
-            recorded noise laws and movements where those say enough, else from each event's claim.
+        method: ``"basic"``: epsilons and deltas add, exact. ``"zcdp"``: rhos add. ``"gdp"``: squares of mus add.
+            ``"pld"``: numerical composition of privacy loss distributions by dp-accounting, from the recorded noise
+            laws and movements where those say enough, else from each event's claim.
         delta: The delta to price at, for every method but basic. No method gives more than basic does where basic's
             own delta is within it.
         unit: The unit of bare events; releases under another unit are refused.
@@ -62,8 +62,8 @@ def cost(
     >>> cost([Event("a", exact("0.1")), Event("b", exact("0.2"))]).epsilon
     Fraction(3, 10)
     >>> hundred = [Event("a", exact("0.1"))] * 100
-    >>> [round(float(cost(hundred, method, "1e-6").epsilon), 2) for method in ("advanced", "zcdp")]
-    [6.31, 5.22]
+    >>> [round(float(cost(hundred, method, "1e-6").epsilon), 2) for method in ("zcdp", "gdp")]
+    [5.22, 6.33]
     """
     many = [spent] if isinstance(spent, Release | Event) else list(spent)
     units = {one.unit for one in many if isinstance(one, Release)} | ({unit} if unit else set())
@@ -84,10 +84,10 @@ def cost(
     if not events:
         return PrivacyCost(Fraction(0), target)
     match method:
-        case "advanced":
-            price = advanced(events, target)
         case "zcdp":
             price = zero_concentrated(events, target)
+        case "gdp":
+            price = gaussian(events, target)
         case "pld":
             price = numerical(events, target)
     plain = basic(wholes)
@@ -101,9 +101,9 @@ class Budget:
     ``accounting`` says by which filter (``composition.Filter``; docs/accounting.md says which when):
 
     * ``"basic"``: epsilons and deltas add.
-    * ``"zcdp"``: (epsilon, delta) becomes a rho once, and each event is charged its rho. Many small releases and
-      Gaussian noise cost far less; one large pure release costs more.
-    * ``"pld"``: ``plan`` prices a list that is fixed beforehand, and only planned releases are drawn.
+    * ``"gdp"``: (epsilon, delta) becomes a mu once, each event is charged its mu, and their squares add. Best for
+      Gaussian noise.
+    * ``"zcdp"``: the same with rhos. Best for many small releases with Laplace noise.
 
     A budget made by its name lives in the memory of one process; ``Budget.open`` keeps it in a ledger, which processes
     share. Copies, deep copies and scikit-learn clones are the same budget. A pickled copy of a budget in memory, or one
@@ -111,9 +111,9 @@ class Budget:
 
     Args:
         epsilon: The whole epsilon, exact: a decimal string or a number; a float means the decimal it prints as.
-        delta: The whole delta, 0 for pure differential privacy; above 0 for ``"zcdp"`` and ``"pld"``.
+        delta: The whole delta, 0 for pure differential privacy; above 0 for ``"gdp"`` and ``"zcdp"``.
         unit: Whom the budget protects; every release made with it is calibrated to this unit.
-        accounting: ``"basic"``, ``"zcdp"`` or ``"pld"``.
+        accounting: ``"basic"``, ``"gdp"`` or ``"zcdp"``.
 
     Raises:
         ReleaseError: If epsilon or delta is not a finite number in range, or accounting is none of these.
@@ -215,7 +215,12 @@ class Budget:
     @property
     def rho(self) -> Fraction | None:
         """The whole rho under ``"zcdp"``: the largest that OpenDP converts to (epsilon, delta)."""
-        return self._account.rule.rho
+        return self._account.rule.whole if self.accounting == "zcdp" else None
+
+    @property
+    def mu(self) -> Fraction | None:
+        """The whole mu under ``"gdp"``: the largest, to ten digits, that costs no more than (epsilon, delta)."""
+        return mu_within(self.epsilon, self.delta) if self.accounting == "gdp" else None
 
     @property
     def unit(self) -> PrivacyUnit:
@@ -234,33 +239,33 @@ class Budget:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """The events of all charges, in order; under ``"pld"`` the plans."""
+        """The events of all charges, in order."""
         return self._account.events()
 
     @property
-    def planned(self) -> tuple[Event, ...]:
-        """The planned events that are not drawn yet, in order."""
-        return self._account.planned()
-
-    @property
     def spent(self) -> Fraction:
-        """The epsilon charged so far; under ``"zcdp"`` that of the rho charged so far, at the budget's delta."""
+        """The epsilon charged so far; where rhos or mus add, that of their sum, at the budget's delta."""
         return self.cost().epsilon
 
     @property
     def remaining(self) -> Fraction:
-        """The epsilon that is left, and left of an allowance; under ``"zcdp"`` the largest of one more pure release."""
+        """The epsilon that is left, also of an allowance; where rhos or mus add, the most of one more pure release."""
         return self._account.remaining().epsilon
 
     @property
     def remaining_delta(self) -> Fraction:
-        """The delta that one more release may claim; under ``"zcdp"`` the budget's own, since only rhos add."""
+        """The delta that one more release may claim; where rhos or mus add, the budget's own, since deltas do not."""
         return self._account.remaining().delta
 
     @property
     def remaining_rho(self) -> Fraction | None:
         """The rho that is left under ``"zcdp"``, for ``GaussianMechanism(delta=budget.delta, rho=...)``."""
         return None if self.rho is None else self.rho - self._account.spent().rho
+
+    @property
+    def remaining_mu(self) -> Fraction | None:
+        """The mu that is left under ``"gdp"``, rounded down: for ``GaussianMechanism(delta=budget.delta, mu=...)``."""
+        return None if self.mu is None else root(self.mu**2 - self._account.spent().mu_squared, up=False)
 
     @property
     def ledger(self) -> Ledger:
@@ -308,34 +313,6 @@ class Budget:
         (Fraction(3, 5), Fraction(1, 1))
         """
         return self._account.left_after(checked(event))
-
-    def plan(self, items: Iterable[Any], *, delta: Number | None = None) -> Event:
-        """Charges a list of releases that is fixed now, priced together, so that each can be drawn once later.
-
-        The list is charged whole, by numerical composition of its privacy loss distributions at delta. Afterwards
-        ``release`` takes from it, in any order, each release whose event equals a planned one, each once. Several plans
-        add up, epsilon and delta; their releases may take turns.
-
-        Args:
-            items: Events, or pairs of a mechanism and a description: ``(LaplaceMechanism(1), network)``.
-            delta: The delta of the plan, by default all of the budget's that no plan took.
-
-        Returns:
-            The event that was charged.
-
-        Raises:
-            BudgetExceededError: If the budget does not hold the list; nothing is charged or planned.
-            ReleaseError: If the budget's accounting is another, an item is none of these, or dp-accounting is not
-                installed; nothing is charged or planned.
-        """
-        if self.accounting != "pld":
-            raise ReleaseError(
-                f'plan is for accounting="pld"; this budget\'s is {self.accounting!r}, which needs no plan'
-            )
-        whole = self.remaining_delta if delta is None else exact_delta(delta)
-        made = plan_of(items, self.unit, whole)
-        self.charge(made)
-        return made
 
     def parallel(self, domain: Any, by: str, *, epsilon: Number, delta: Number = 0) -> dict[Any, Budget]:
         """Charges once for releases on disjoint groups of rows, and gives each group a budget of its own.
@@ -433,8 +410,9 @@ class Budget:
         parts = [f"epsilon={decimal(self.epsilon)}, delta={decimal(self.delta)}, unit=({self.unit})"]
         if self.accounting != "basic":
             parts.append(f"accounting={self.accounting!r}")
-        if self.rho is not None and self.remaining_rho is not None:
-            parts.append(f"rho={decimal(self.rho)}, remaining_rho={float(self.remaining_rho):.6g}")
+        for name, whole, left in (("rho", self.rho, self.remaining_rho), ("mu", self.mu, self.remaining_mu)):
+            if whole is not None and left is not None:
+                parts.append(f"{name}={decimal(whole)}, remaining_{name}={float(left):.6g}")
         parts.append(f"spent={decimal(self.spent)}, remaining={decimal(self.remaining)}")
         if not isinstance(self._account, InMemory):
             parts.append(f"ledger={self._account}")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dpgraph.privacy.composition import Filter, Plan, Spent, too_dear
+from dpgraph.privacy.composition import Filter, Spent, too_dear
 from dpgraph.privacy.errors import BudgetExceededError, ReleaseError
 from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit
 from dpgraph.privacy.scope import Fixed
@@ -69,7 +69,6 @@ class InMemory:
         self.rule = Filter(accounting, limit)
         self.identity = secrets.token_hex(8) if identity is None else identity
         self._charges: list[tuple[Event, Spent]] = []  # each with the totals after it, so that no interrupt parts them
-        self._planned: list[Event] = []
         self._lock = threading.Lock()
         self._process: int | None = os.getpid()
 
@@ -83,7 +82,7 @@ class InMemory:
 
     def left_after(self, event: Event) -> PrivacyCost:
         """The cost that remains after an event."""
-        return self.rule.remaining(self.spent() if event in self._planned else self._after(event))
+        return self.rule.remaining(self._after(event))
 
     def _after(self, event: Event) -> Spent:
         """The totals after an event that fits."""
@@ -97,10 +96,6 @@ class InMemory:
         """The events of all charges, in order."""
         return tuple(event for event, _ in self._charges)
 
-    def planned(self) -> tuple[Event, ...]:
-        """The planned events that are not drawn yet, in order."""
-        return tuple(self._planned)
-
     def charge(self, event: Event, made: Made) -> None:
         """Records an event, or refuses it whole.
 
@@ -109,9 +104,6 @@ class InMemory:
         if os.getpid() != self._process:
             raise ReleaseError(ELSEWHERE)
         with self._lock:
-            if event in self._planned:
-                self._planned.remove(event)
-                return
             chosen = None if self._choices is None else made.choice
             if chosen is not None and self._choices and self._choices["rows"] != chosen:
                 raise other_choice()
@@ -119,7 +111,6 @@ class InMemory:
             if chosen is not None and self._choices is not None:
                 self._choices["rows"] = chosen
             self._charges.append((event, after))
-            self._planned += event.planned if isinstance(event, Plan) else ()
 
     def parts(self, receipt: Receipt | None, split: Split) -> list[InMemory]:
         """The accounts of groups; they, and groups within them, share one lock and one choice of rows."""

@@ -9,28 +9,30 @@ A filter compares running totals with a budget's limit before each release, what
 * ``"basic"``: epsilons and deltas add.
 * ``"zcdp"``: the limit (epsilon, delta) becomes a rho once, and rhos add (Whitehouse, Ramdas, Rogers and Wu 2023,
   Theorem 1; proofs.md P89).
-* ``"pld"``: lists of events that were fixed beforehand are priced as one by privacy loss distributions; between lists
-  epsilons and deltas add (proofs.md P92).
+* ``"gdp"``: the limit becomes a mu once, and the squares of mus add (Smith and Thakurta 2022; proofs.md P92).
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
 
 from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.gdp import epsilon_of_mu, mu_within, pure_mu_squared
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, Measurement, NoiseLaw, SumZeroLaplace
 from dpgraph.privacy.noise import epsilon_of_rho, exp_bounds, rho_of_epsilon
-from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, combined_label, decimal, exact, rounded
+from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, decimal, exact, recorded_mu_squared
+from dpgraph.privacy.rounding import rounded
 
 #: Digits of the bounds on exponentials; a scale of 2^50 cancels half of them.
 DIGITS = 80
@@ -47,21 +49,6 @@ def basic(events: Iterable[Event]) -> PrivacyCost:
     return sum((PrivacyCost(event.epsilon, event.delta) for event in events), PrivacyCost(Fraction(0)))
 
 
-def advanced(events: Collection[Event], delta: Fraction) -> PrivacyCost:
-    """The k-fold advanced composition of Dwork, Rothblum and Vadhan 2010, Theorem III.3, with unequal epsilons.
-
-    The epsilon is sqrt(2 ln(1 / d) sum epsilon_i^2) + sum epsilon_i (exp(epsilon_i) - 1), with d the delta less the
-    events' own deltas. The papers use it so (Foulds et al. 2016, section 4). Each privacy loss lies in [-epsilon_i,
-    epsilon_i] and has a mean of at most epsilon_i (exp(epsilon_i) - 1); the rest is Azuma's inequality.
-    """
-    slack = _unclaimed_delta(delta, events)
-    epsilons = [float(event.epsilon) for event in events]
-    depth = math.log(slack.denominator) - math.log(slack.numerator)  # of deltas that a float cannot hold too
-    spread = math.sqrt(2 * depth * sum(epsilon**2 for epsilon in epsilons))
-    drift = sum(epsilon * math.expm1(epsilon) if epsilon < 700 else math.inf for epsilon in epsilons)
-    return _at_most_basic(spread + drift, events, delta)
-
-
 def zero_concentrated(events: Collection[Event], delta: Fraction) -> PrivacyCost:
     """Composition in zCDP: the rhos add exactly, and OpenDP converts their sum at delta.
 
@@ -76,33 +63,59 @@ def zero_concentrated(events: Collection[Event], delta: Fraction) -> PrivacyCost
     return _at_most_basic(converted + basic(outside).epsilon, events, delta)
 
 
-def rho_of(event: Event) -> Fraction | None:
-    """The least rho that is proved of an event; None of one that has a delta and claims no rho.
+def gaussian(events: Collection[Event], delta: Fraction) -> PrivacyCost:
+    """Composition in Gaussian differential privacy: the squares of mus add exactly, and their sum is priced at delta.
 
-    The least of its claimed rho, the rho of its pure epsilon (``pure_rho``) and, for a pure event, the rho of the
-    shifts on record plus the rho of any epsilon that the claim has above those shifts.
+    An event without a mu (``mu_squared_of``) is outside it: its epsilon and delta are added to the rest.
+    """
+    squares = [mu_squared_of(event) for event in events]
+    outside = [event for event, square in zip(events, squares, strict=True) if square is None]
+    slack = _unclaimed_delta(delta, outside)
+    inside = sum((square for square in squares if square is not None), Fraction(0))
+    return _at_most_basic(epsilon_of_mu(inside, slack) + basic(outside).epsilon, events, delta)
+
+
+def rho_of(event: Event) -> Fraction | None:
+    """The least rho that is proved of an event; None of one that has a delta and claims neither a rho nor a mu.
+
+    The least of its claimed rho, half the square of its claimed mu (the rho of a normal law that moves by mu), the rho
+    of its pure epsilon (``pure_rho``) and, for a pure event, the rho of the shifts on record plus the rho of any
+    epsilon that the claim has above those shifts.
     """
     if len(event.priced) > 1:
-        return _rho_of_parts(event)
-    known = [event.rho, *([pure_rho(event.epsilon), _recorded_rho(event)] if event.delta == 0 else [])]
+        return _of_parts(event, rho_of)
+    known = [event.rho, None if event.mu is None else event.mu**2 / 2]
+    known += [pure_rho(event.epsilon), _recorded_rho(event)] if event.delta == 0 else []
     return min((rho for rho in known if rho is not None), default=None)
 
 
+def mu_squared_of(event: Event) -> Fraction | None:
+    """The square of the least mu that is proved of an event; None of one that has a delta where no mu is known.
+
+    The least of its claimed mu, the mu of its pure epsilon, and that of its recorded measurements and selections.
+    """
+    if len(event.priced) > 1:
+        return _of_parts(event, mu_squared_of)
+    known = [None if event.mu is None else event.mu**2, recorded_mu_squared(event)]
+    known.append(pure_mu_squared(event.epsilon) if event.delta == 0 else None)
+    return min((square for square in known if square is not None), default=None)
+
+
 def check_paid_together(event: Event) -> None:
-    """Refuses the rho of an event with parts that one charge paid for, if theirs add up to more."""
+    """Refuses the rho or mu of an event with parts that one charge paid for, if theirs add up to more."""
     for part in event.parts:
         check_paid_together(part)
-    if not event.parts or event.rho is None:
-        return
-    rho = _rho_of_parts(event)
-    if rho is None or rho > event.rho:
-        raise ReleaseError(f"{event.mechanism:.60} claims rho {float(event.rho):.9g}, and its parts cost more")
+    claims = [("rho", event.rho, rho_of), ("mu squared", None if event.mu is None else event.mu**2, mu_squared_of)]
+    for name, claim, price in claims if event.parts else ():
+        whole = _of_parts(event, price)
+        if claim is not None and (whole is None or whole > claim):
+            raise ReleaseError(f"{event.mechanism:.60} claims {name} {float(claim):.9g}, and its parts cost more")
 
 
-def _rho_of_parts(event: Event) -> Fraction | None:
-    """The sum of the parts' rhos; None where one has none."""
-    rhos = [rho for part in event.parts if (rho := rho_of(part)) is not None]
-    return sum(rhos, Fraction(0)) if len(rhos) == len(event.parts) else None
+def _of_parts(event: Event, price: Callable[[Event], Fraction | None]) -> Fraction | None:
+    """The sum of the parts' prices; None where one has none."""
+    prices = [one for part in event.parts if (one := price(part)) is not None]
+    return sum(prices, Fraction(0)) if len(prices) == len(event.parts) else None
 
 
 def _recorded_rho(event: Event) -> Fraction | None:
@@ -326,7 +339,7 @@ def numerical(events: Sequence[Event], delta: Fraction) -> PrivacyCost:
     for (epsilon, own), times in claims.items():
         claim = DifferentialPrivacyParameters(math.nextafter(float(epsilon), math.inf), float(own))
         whole = whole.compose(library.from_privacy_parameters(claim, grid).self_compose(times))
-    found = min(whole.get_epsilon_for_delta(float(delta) * (1 - 1e-12)), _by_rhos(events, delta))
+    found = min(whole.get_epsilon_for_delta(float(delta) * (1 - 1e-12)), *_by_sums(events, delta))
     plain = basic(events)
     if plain.delta <= delta and plain.epsilon <= found:
         return PrivacyCost(plain.epsilon, delta)
@@ -335,15 +348,13 @@ def numerical(events: Sequence[Event], delta: Fraction) -> PrivacyCost:
     return PrivacyCost(rounded(found, up=True), delta)
 
 
-def _by_rhos(events: Sequence[Event], delta: Fraction) -> Fraction | float:
-    """The epsilon of the sum of rhos, lower where many small losses were rounded up; infinite without a rho."""
-    rhos = [rho for event in events if (rho := rho_of(event)) is not None]
-    if len(rhos) < len(events) or not rhos:
-        return math.inf
-    try:
-        return epsilon_of_rho(sum(rhos, Fraction(0)), delta)
-    except ReleaseError:
-        return math.inf
+def _by_sums(events: Sequence[Event], delta: Fraction) -> Iterator[Fraction]:
+    """The epsilons of the sums of rhos and of squared mus: lower where many small losses were rounded up."""
+    for sum_of in SUMS.values():
+        prices = [price for event in events if (price := sum_of.price(event)) is not None]
+        with contextlib.suppress(ReleaseError):
+            if len(prices) == len(events) > 0:
+                yield sum_of.epsilon(sum(prices, Fraction(0)), delta)
 
 
 def _distribution(library: Any, met: Shift, grid: float) -> Any:
@@ -374,103 +385,18 @@ def _distribution(library: Any, met: Shift, grid: float) -> Any:
     return library.from_two_probability_mass_functions(lower, upper, value_discretization_interval=grid)
 
 
-Accounting = Literal["basic", "zcdp", "pld"]
+class Summed(NamedTuple):
+    """A number that adds up under a filter: its name in ``Spent``, and its prices.
 
-#: How much less than the largest possible a group's epsilon is, so that its rho is within its share.
-LESS = 1 - Fraction(1, 10**9)
-
-
-@dataclass(frozen=True)
-class Spent:
-    """The totals of all charges so far, in exact sums; rho is 0 but under ``"zcdp"``."""
-
-    epsilon: Fraction = Fraction(0)
-    delta: Fraction = Fraction(0)
-    rho: Fraction = Fraction(0)
-
-
-@dataclass(frozen=True)
-class Plan(Event):
-    """The event of releases that were fixed beforehand and are priced together; ``plan_of`` makes it.
-
-    ``planned`` are the events of the releases, in order. The claim is the price of all of them at delta.
-    """
-
-    planned: tuple[Event, ...] = ()
-
-
-@dataclass(frozen=True)
-class Filter:
-    """A rule that says before each release whether it fits, whatever earlier releases led to it.
-
-    ``rho`` is under ``"zcdp"`` the largest, to ten digits, that OpenDP converts to no more than the limit; else None.
+    ``price`` is that of an event, None where none is proved; ``pure`` that of a pure epsilon; ``within`` the largest
+    that a limit allows; ``epsilon`` what a sum costs at a delta.
     """
 
     name: str
-    limit: PrivacyCost
-    rho: Fraction | None = field(init=False)
-    start: ClassVar[Spent] = Spent()
-
-    def __post_init__(self) -> None:
-        check_choice("accounting", self.name, Accounting)
-        if self.name != "basic" and self.limit.delta == 0:
-            raise ReleaseError(f"accounting={self.name!r} needs a delta above 0, such as 1e-6")
-        object.__setattr__(self, "rho", rho_within(self.limit) if self.name == "zcdp" else None)
-
-    def after(self, spent: Spent, event: Event) -> Spent:
-        """The totals with one more event; an error if the filter has no price for it."""
-        rho = rho_of(event) if self.name == "zcdp" else Fraction(0)
-        if rho is None:
-            raise ReleaseError(
-                f'{event.mechanism} claims a delta and no rho, so accounting="zcdp" has no price for it; use a '
-                'mechanism with a rho, such as GaussianMechanism, or a budget with accounting="basic"'
-            )
-        if self.name == "pld":
-            _check_planned(event)
-        return Spent(spent.epsilon + event.epsilon, spent.delta + event.delta, spent.rho + rho)
-
-    def fits(self, spent: Spent) -> bool:
-        """True if the totals are within the limit."""
-        if self.rho is not None:
-            return spent.rho <= self.rho
-        return spent.epsilon <= self.limit.epsilon and spent.delta <= self.limit.delta
-
-    def left(self, spent: Spent) -> str:
-        """The remaining epsilon or rho in words, for messages."""
-        if self.rho is None:
-            return f"{self.remaining(spent)} left of {decimal(self.limit.epsilon)}"
-        return (
-            f"rho {float(self.rho - spent.rho):.6g} left of {float(self.rho):.6g}, enough for a pure release of "
-            f"epsilon {float(self.remaining(spent).epsilon):.6g}"
-        )
-
-    def price(self, spent: Spent) -> PrivacyCost:
-        """The totals as an epsilon and a delta; under ``"zcdp"`` as the rho converts at the limit's delta."""
-        if self.rho is None:
-            return PrivacyCost(spent.epsilon, spent.delta)
-        if not spent.rho:
-            return PrivacyCost(Fraction(0))
-        return PrivacyCost(rounded(epsilon_of_rho(spent.rho, self.limit.delta), up=True), self.limit.delta)
-
-    def remaining(self, spent: Spent) -> PrivacyCost:
-        """The largest epsilon of a pure release that still fits, and the largest delta that one may claim.
-
-        Under ``"zcdp"`` that is the limit's delta, since rhos add and deltas do not.
-        """
-        if self.rho is None:
-            return PrivacyCost(self.limit.epsilon - spent.epsilon, self.limit.delta - spent.delta)
-        return PrivacyCost(_pure_within(self.rho - spent.rho), self.limit.delta)
-
-
-def _check_planned(event: Event) -> None:
-    if not isinstance(event, Plan):
-        raise ReleaseError(
-            f"{event.mechanism} is not planned, or was drawn already. Numerical composition of a fixed list does "
-            "not cover releases that are chosen later: plan the list first with budget.plan([...]), or use "
-            'accounting="zcdp", which covers adaptive choice'
-        )
-    if event.epsilon < _listed(event.planned, event.delta).epsilon:
-        raise ReleaseError(f"{event.mechanism} claims epsilon {float(event.epsilon):.9g}, less than its list costs")
+    price: Callable[[Event], Fraction | None]
+    pure: Callable[[Fraction], Fraction]
+    within: Callable[[PrivacyCost], Fraction]
+    epsilon: Callable[[Fraction, Fraction], Fraction]
 
 
 def rho_within(limit: PrivacyCost) -> Fraction:
@@ -481,25 +407,111 @@ def rho_within(limit: PrivacyCost) -> Fraction:
     return rho
 
 
-def plan_of(items: Iterable[Any], unit: PrivacyUnit, delta: Fraction) -> Plan:
-    """The plan of a list of events, or of pairs (mechanism, description), priced together at a delta."""
-    if isinstance(items, str | bytes | Event) or not isinstance(items, Iterable):
-        raise ReleaseError(f"a plan is a list of events or of (mechanism, description); got {type(items).__name__}")
-    events: list[Event] = []
-    for item in items:
-        pair = isinstance(item, tuple | list) and len(item) == 2 and not isinstance(item[0], type)
-        event = item[0].event(item[1], unit) if pair and callable(getattr(item[0], "event", None)) else item
-        if not isinstance(event, Event) or isinstance(event, Plan):
+def mu_squared_within(limit: PrivacyCost) -> Fraction:
+    """The square of the largest mu, to ten digits, that is (epsilon, delta)-DP; never more."""
+    return mu_within(limit.epsilon, limit.delta) ** 2
+
+
+Accounting = Literal["basic", "zcdp", "gdp"]
+
+#: What adds up under each filter but ``"basic"``.
+SUMS = {
+    "zcdp": Summed("rho", rho_of, pure_rho, rho_within, epsilon_of_rho),
+    "gdp": Summed("mu_squared", mu_squared_of, pure_mu_squared, mu_squared_within, epsilon_of_mu),
+}
+
+#: How much less than the largest possible a group's epsilon is, so that its rho or mu is within its share.
+LESS = 1 - Fraction(1, 10**9)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """The totals of all charges so far, in exact sums; ``rho`` is 0 but under ``"zcdp"``, ``mu_squared`` but under
+    ``"gdp"``.
+    """
+
+    epsilon: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+    rho: Fraction = Fraction(0)
+    mu_squared: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A rule that says before each release whether it fits, whatever earlier releases led to it.
+
+    ``whole`` is the largest sum of rhos, or of squared mus, to ten digits, that costs no more than the limit; None
+    under ``"basic"``.
+    """
+
+    name: str
+    limit: PrivacyCost
+    whole: Fraction | None = field(init=False)
+    start: ClassVar[Spent] = Spent()
+
+    def __post_init__(self) -> None:
+        check_choice("accounting", self.name, Accounting)
+        if self.name != "basic" and self.limit.delta == 0:
+            raise ReleaseError(f"accounting={self.name!r} needs a delta above 0, such as 1e-6")
+        object.__setattr__(self, "whole", self._sum.within(self.limit) if self.name != "basic" else None)
+
+    @property
+    def _sum(self) -> Summed:
+        return SUMS[self.name]
+
+    def summed(self, spent: Spent) -> Fraction:
+        """The sum of rhos, or of squared mus, so far."""
+        return getattr(spent, self._sum.name)
+
+    def after(self, spent: Spent, event: Event) -> Spent:
+        """The totals with one more event; an error if the filter has no price for it."""
+        totals = Spent(spent.epsilon + event.epsilon, spent.delta + event.delta, spent.rho, spent.mu_squared)
+        if self.whole is None:
+            return totals
+        price = self._sum.price(event)
+        if price is None:
+            word = {"zcdp": "rho", "gdp": "mu"}[self.name]
             raise ReleaseError(
-                f"a plan is a list of events or of pairs (mechanism, description); got {type(event).__name__}"
+                f"{event.mechanism} claims a delta and no {word}, so accounting={self.name!r} has no price for it; use "
+                f'a mechanism with a {word}, such as GaussianMechanism, or a budget with accounting="basic"'
             )
-        events.append(checked(event))
-    if not events:
-        raise ReleaseError("a plan has at least one event")
-    if delta <= 0:
-        raise ReleaseError("a plan needs a delta above 0: earlier plans took all of the budget's, or delta=0 was given")
-    price = _listed(tuple(events), delta)
-    return Plan(f"plan of {combined_label(events)}", price.epsilon, price.delta, planned=tuple(events))
+        return replace(totals, **{self._sum.name: self.summed(spent) + price})
+
+    def fits(self, spent: Spent) -> bool:
+        """True if the totals are within the limit."""
+        if self.whole is not None:
+            return self.summed(spent) <= self.whole
+        return spent.epsilon <= self.limit.epsilon and spent.delta <= self.limit.delta
+
+    def in_words(self, total: Fraction) -> str:
+        """A sum of rhos, or of squared mus."""
+        return f"rho {float(total):.6g}" if self.name == "zcdp" else f"mu {math.sqrt(total):.6g}"
+
+    def left(self, spent: Spent) -> str:
+        """The remaining epsilon, rho or mu in words, for messages."""
+        if self.whole is None:
+            return f"{self.remaining(spent)} left of {decimal(self.limit.epsilon)}"
+        left = self.in_words(self.whole - self.summed(spent))
+        enough = f"enough for a pure release of epsilon {float(self.remaining(spent).epsilon):.6g}"
+        return f"{left} left of {self.in_words(self.whole).split()[1]}, {enough}"
+
+    def price(self, spent: Spent) -> PrivacyCost:
+        """The totals as an epsilon and a delta, where rhos or mus add at the limit's delta."""
+        if self.whole is None:
+            return PrivacyCost(spent.epsilon, spent.delta)
+        total = self.summed(spent)
+        if not total:
+            return PrivacyCost(Fraction(0))
+        return PrivacyCost(rounded(self._sum.epsilon(total, self.limit.delta), up=True), self.limit.delta)
+
+    def remaining(self, spent: Spent) -> PrivacyCost:
+        """The largest epsilon of a pure release that still fits, and the largest delta that one may claim.
+
+        Where rhos or mus add, that is the limit's delta, since deltas do not.
+        """
+        if self.whole is None:
+            return PrivacyCost(self.limit.epsilon - spent.epsilon, self.limit.delta - spent.delta)
+        return PrivacyCost(pure_within(self.whole - self.summed(spent), self._sum.pure), self.limit.delta)
 
 
 def split(
@@ -507,25 +519,29 @@ def split(
 ) -> tuple[Event, Accounting, PrivacyCost]:
     """The one charge for releases on disjoint groups of rows; how each group accounts, and its limit.
 
-    Where rhos add and delta is above 0, the groups share the rho of (epsilon, delta) (proofs.md P91). Otherwise they
-    share epsilon and delta (``composition.parallel_share``).
+    Where rhos or mus add and delta is above 0, the groups share those of (epsilon, delta) (proofs.md P91). Otherwise
+    they share epsilon and delta (``composition.parallel_share``).
     """
-    if accounting != "zcdp" or whole.delta == 0:
+    if accounting == "basic" or whole.delta == 0:
         return Event(label, whole.epsilon, whole.delta), "basic", parallel_share(whole, groups, unit)
-    rho = rho_within(whole)
-    share = rho / parallel_steps(groups, unit)
-    epsilon = rounded(epsilon_of_rho(share, whole.delta), up=False)
-    while epsilon > 0 and rho_within(PrivacyCost(epsilon, whole.delta)) > share:
+    added, accounting = SUMS[accounting], cast("Accounting", accounting)
+    total = added.within(whole)
+    share = total / parallel_steps(groups, unit)
+    epsilon = rounded(added.epsilon(share, whole.delta), up=False)
+    while epsilon > 0 and added.within(PrivacyCost(epsilon, whole.delta)) > share:
         epsilon = rounded(epsilon * LESS, up=False)
     if epsilon <= 0:
-        raise ReleaseError(f"a group's share, rho {float(share):.3g}, is within delta alone; use a larger epsilon")
-    return Event(label, whole.epsilon, whole.delta, rho=rho), "zcdp", PrivacyCost(epsilon, whole.delta)
+        part = Filter(accounting, whole).in_words(share)
+        raise ReleaseError(f"a group's share, {part}, is within delta alone; use a larger epsilon")
+    rho, mu = (total, None) if accounting == "zcdp" else (None, mu_within(whole.epsilon, whole.delta))
+    return Event(label, whole.epsilon, whole.delta, rho=rho, mu=mu), accounting, PrivacyCost(epsilon, whole.delta)
 
 
 def too_dear(rule: Filter, spent: Spent, after: Spent, event: Event) -> str:
     """The message of a refused charge."""
-    rho = after.rho - spent.rho
-    price = f"rho {float(rho):.6g}" if rho else PrivacyCost(event.epsilon, event.delta)
+    price: Any = PrivacyCost(event.epsilon, event.delta)
+    if rule.whole is not None:
+        price = rule.in_words(rule.summed(after) - rule.summed(spent))
     words = f"{event.mechanism} costs {price} but the budget has {rule.left(spent)}; nothing was charged"
     if event.delta > 0 and rule.remaining(rule.start).delta == 0:
         words += f". A budget with a delta is Budget(epsilon, {float(event.delta):g})"
@@ -536,31 +552,26 @@ def checked(event: Any) -> Event:
     """An event whose claims are exact fractions."""
     if not isinstance(event, Event):
         raise ReleaseError(f"a budget is charged with an Event; got {type(event).__name__}")
-    claims = [event.epsilon, event.delta, Fraction(0) if event.rho is None else event.rho]
-    known = [exact(event.epsilon), exact(event.delta, "delta", zero=True), exact(claims[2], "rho", zero=True)]
-    if claims != known or not all(isinstance(claim, int | Fraction) for claim in claims):
+    claims = {"epsilon": event.epsilon, "delta": event.delta, "rho": event.rho or 0, "mu": event.mu or 0}
+    known = {name: exact(claim, name, zero=name != "epsilon") for name, claim in claims.items()}
+    if claims != known or not all(isinstance(claim, int | Fraction) for claim in claims.values()):
         raise ReleaseError(f"{event.mechanism} must price itself in exact fractions")
     check_paid_together(event)
     return event
 
 
-@lru_cache(maxsize=64)
-def _listed(events: Sequence[Event], delta: Fraction) -> PrivacyCost:
-    return numerical([part for event in events for part in event.priced], delta)
-
-
-def _pure_within(rho: Fraction) -> Fraction:
-    """The largest epsilon, to twelve digits, of a pure release that costs at most rho."""
-    if rho <= 0:
+def pure_within(total: Fraction, price: Callable[[Fraction], Fraction]) -> Fraction:
+    """The largest epsilon, to twelve digits, of a pure release whose price is at most a total."""
+    if total <= 0:
         return Fraction(0)
     low = high = Fraction(1)
-    while pure_rho(low) > rho:
+    while price(low) > total:
         low, high = low / 2, low
-    while pure_rho(high) <= rho:
+    while price(high) <= total:
         low, high = high, 2 * high
     while high - low > low / 10**13:
         middle = rounded((low + high) / 2, up=False)
         if middle <= low:
             break
-        low, high = (middle, high) if pure_rho(middle) <= rho else (low, middle)
+        low, high = (middle, high) if price(middle) <= total else (low, middle)
     return low

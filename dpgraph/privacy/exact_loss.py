@@ -25,6 +25,7 @@ import numpy.typing as npt
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.checks import Integers, Reals
 from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.gdp import unit_shift
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, NoiseLaw, SumZeroLaplace
 from dpgraph.privacy.records import Event, PrivacyUnit
 from dpgraph.privacy.release import Mechanism, release
@@ -237,6 +238,18 @@ def loss_of_calls(one: Iterable[NoiseCall], other: Iterable[NoiseCall]) -> tuple
         rho += Fraction(np.asarray(a.moved_squared(differences)).item()) / (8 * a.scale**2)
         pure = pure and (a.pure or not differences.any())
     return epsilon if pure else math.inf, rho
+
+
+def mu_squared_of_calls(one: Iterable[NoiseCall], other: Iterable[NoiseCall]) -> Fraction | float:
+    """The square of mu between two records of the same noise calls; infinite where other noise covers a difference."""
+    square = Fraction(0)
+    for a, b in zip(one, other, strict=True):
+        differences = a.inputs - b.inputs
+        if a.pure and differences.any():
+            return math.inf
+        if not a.pure:
+            square += Fraction(np.asarray(a.moved_squared(differences)).item()) / 4 * unit_shift(float(a.scale))
+    return square
 
 
 def check_same_call(number: int, one: NoiseCall | None, other: NoiseCall | None) -> None:

@@ -21,8 +21,9 @@ import numpy.typing as npt
 
 from dpgraph.privacy.checks import Integers, Reals
 from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.gdp import unit_shift
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, NoiseLaw, SumZeroLaplace
-from dpgraph.privacy.records import rounded
+from dpgraph.privacy.rounding import rounded
 from dpgraph.waiting import counted
 
 #: Above this scale nothing could be learned, and sums of draws would leave 64 bits.
@@ -245,6 +246,40 @@ def calibrated_gaussian_scale(l2_squared: int, rho: Fraction, largest: float = M
     scale = max(math.sqrt(float(square)), MIN_SCALE)
     while Fraction(scale) ** 2 < square or Fraction(_gaussian(scale).map(distance)) > rho:
         scale = math.nextafter(scale, math.inf)
+    return scale
+
+
+def scale_of_mu(l2_squared: int, mu_squared: Fraction, largest: float = MAX_SCALE) -> float:
+    """The smallest float scale, to twelve digits, whose discrete Gaussian noise is mu-GDP (proofs.md P127).
+
+    The condition is l2_squared * unit_shift(scale) <= mu_squared.
+
+    Args:
+        l2_squared: The squared L2 sensitivity of the integer statistics.
+        mu_squared: The square of their mu.
+        largest: The largest scale from which something could be learned.
+
+    Raises:
+        ReleaseError: If the scale would be larger.
+
+    >>> round(scale_of_mu(1, Fraction(1, 4)), 4)
+    2.0209
+    """
+    if l2_squared < 1 or mu_squared <= 0:
+        raise ReleaseError(f"a noise scale needs sensitivity >= 1 and mu > 0; got {l2_squared}, {mu_squared}")
+    step = mu_squared / l2_squared  # the largest square of mu for a shift by 1
+    if step * Fraction(largest) ** 2 < 1:
+        raise ReleaseError(
+            f"mu {math.sqrt(mu_squared):.3g} asks for so much noise that nothing could be learned from it"
+        )
+    scale = max(1 / math.sqrt(step), MIN_SCALE)
+    for _ in range(60):  # the scale times its mu is between 1 and 2 and falls slowly: a fixed point
+        found = max(scale * math.sqrt(unit_shift(scale) / step), MIN_SCALE)
+        scale, last = found, scale
+        if abs(scale / last - 1) < 1e-13:
+            break
+    while unit_shift(scale) > step:
+        scale *= 1 + 1e-12
     return scale
 
 

@@ -7,7 +7,7 @@ prices them lower.
 
 An event's claim is held to the cost of its noise (proofs.md P67): sums of fractions are compared with claims exactly.
 Each law gives its own cost (``measurements.NoiseLaw``), and a selection of epsilon costs epsilon, and epsilon^2 / 8 in
-rho for the exponential mechanism, else epsilon^2 / 2.
+rho for the exponential mechanism, else epsilon^2 / 2. Mus are those of ``privacy.gdp``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, is_dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import Decimal
 from fractions import Fraction
 from itertools import combinations
 from numbers import Rational
@@ -27,6 +27,7 @@ from dpgraph.lazy import provided
 from dpgraph.privacy.checks import check_choice, check_whole
 from dpgraph.privacy.display import as_html, counted, escaped, short, summary
 from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.gdp import chosen_mu_squared, delta_of_mu, moved_mu_squared
 from dpgraph.privacy.measurements import Joint, Measurement, Movement, Selection
 from dpgraph.privacy.scope import RowsRecord, relation, together
 
@@ -70,6 +71,29 @@ def concentrated_parts(measurements: Iterable[Measurement], least: int = 0) -> l
     return [times * cost for cost, times in costs.items()]
 
 
+def mu_parts(measurements: Iterable[Measurement], least: int = 0) -> list[Fraction] | None:
+    """The squares of the mus of measurements, each moved by ``least`` or more, equal ones added up.
+
+    None where a law has no mu.
+    """
+    alike = Counter((m.law, m.movement) for m in measurements)
+    costs = [(times, moved_mu_squared(law, movement, least)) for (law, movement), times in alike.items()]
+    return (
+        None if any(cost is None for _, cost in costs) else [times * cost for times, cost in costs if cost is not None]
+    )
+
+
+def recorded_mu_squared(event: Event) -> Fraction | None:
+    """The square of the mu of all that an event records; None where it records nothing, or a law or movement has none.
+
+    Measurements that move together (``joint``) by less than their sum are priced by their claim alone.
+    """
+    parts = mu_parts(event.measurements)
+    if parts is None or event.joint is not None or not (event.measurements or event.selections):
+        return None
+    return total_up([*parts, *map(chosen_mu_squared, event.selections)])
+
+
 def epsilon_sums(event: Event) -> list[list[Fraction]]:
     """Lists of terms, each of which adds up to a valid epsilon of the event; none where there is Gaussian noise.
 
@@ -99,6 +123,10 @@ def claim_problem(event: Event) -> str | None:
     parts += [one.draws * Fraction(one.epsilon) ** 2 / (8 if one.law == "softmax" else 2) for one in event.selections]
     if event.rho is not None and exceeds(parts, event.rho) and not (pure and 2 * event.rho >= event.epsilon**2):
         return f"claims rho {float(event.rho):.9g}, but its noise costs rho {float(total_up(parts)):.9g}"
+    square = recorded_mu_squared(event)
+    if event.mu is not None and (square is None or square > event.mu**2):
+        least = "none" if square is None else f"{math.sqrt(square):.9g}"
+        return f"claims mu {float(event.mu):.9g}, but the mu of its noise is {least}"
     if pure:
         return None
     if event.delta == 0:
@@ -106,13 +134,18 @@ def claim_problem(event: Event) -> str | None:
             return "claims delta 0, but Gaussian noise is never purely private"
         least = min(total_up(parts) for parts in ways)
         return f"claims epsilon {float(event.epsilon):.9g}, but its noise costs epsilon {float(least):.9g}"
-    return conversion_problem(event, total_up(parts) if event.rho is None else event.rho)
+    square = square if event.mu is None else event.mu**2
+    return conversion_problem(event, total_up(parts) if event.rho is None else event.rho, square)
 
 
-def conversion_problem(event: Event, rho: Fraction) -> str | None:
-    """Why an event's epsilon and delta are less than a rho costs; None if they are not."""
+def conversion_problem(event: Event, rho: Fraction | None, mu_squared: Fraction | None) -> str | None:
+    """Why an event's epsilon and delta are less than a rho costs and than a mu does; None if one of them allows it."""
     if event.delta == 0:
-        return "claims delta 0 and a rho alone, which is never purely private"
+        return "claims delta 0 and a rho or mu alone, which is never purely private"
+    if mu_squared is not None and delta_of_mu(mu_squared, event.epsilon) <= event.delta:
+        return None
+    if rho is None:
+        return f"claims epsilon {float(event.epsilon):.9g} at delta {float(event.delta):.3g}, less than its mu costs"
     if _log_delta(float(rho), float(event.epsilon)) > _log(event.delta) + SLACK * (1 - _log(event.delta)):
         return (
             f"claims epsilon {float(event.epsilon):.9g} at delta {float(event.delta):.3g}, less than its noise costs "
@@ -217,13 +250,6 @@ def exact_delta(value: Number) -> Fraction:
     return delta
 
 
-def rounded(value: Fraction | float, *, up: bool) -> Fraction:
-    """A number rounded up or down to twelve decimal digits, as an exact fraction."""
-    context = Context(prec=12, rounding=ROUND_CEILING if up else ROUND_FLOOR)
-    number = Fraction(value)
-    return Fraction(context.divide(Decimal(number.numerator), Decimal(number.denominator)))
-
-
 @dataclass(frozen=True)
 class PrivacyUnit:
     """The unit of privacy: the neighbour relation and how many rows one person may have.
@@ -262,10 +288,10 @@ class Event:
 
     ``epsilon`` and ``delta`` are the mechanism's own claim, exact; ``measurements`` are the noise laws behind it,
     ``selections`` the choices. ``rho`` is a second claim where the mechanism can make one: that it is rho-zCDP, which
-    composes more tightly. ``mechanism`` is a label: no price depends on it. The event of several releases that are read
-    as one has nothing but its ``parts``, and claims their sums. With a ``rho`` one charge paid for parts that may have
-    been chosen one after another: the charge is the claim and the price, and is held to their rhos wherever it is
-    charged, priced, read or written (``composition.check_paid_together``).
+    composes more tightly; ``mu`` a third, that it is mu-GDP. ``mechanism`` is a label: no price depends on it. The
+    event of several releases that are read as one has nothing but its ``parts``, and claims their sums. With a ``rho``
+    or a ``mu`` one charge paid for parts that may have been chosen one after another: the charge is the claim and the
+    price, and is held to theirs wherever it is charged, priced, read or written (``composition.check_paid_together``).
 
     Raises:
         ReleaseError: If a claim is below what the measurements and selections cost (``claims.claim_problem``), is not
@@ -287,6 +313,7 @@ class Event:
     selections: tuple[Selection, ...] = ()
     joint: Joint | None = None
     parts: tuple[Event, ...] = ()
+    mu: Fraction | None = None
 
     def __post_init__(self) -> None:
         if self.parts and (unfit := _parts_problem(self)) is not None:
@@ -302,7 +329,7 @@ class Event:
     @property
     def priced(self) -> tuple[Event, ...]:
         """The events that accountants price one by one: the parts, or itself where one charge paid for all."""
-        return self.parts if self.parts and self.rho is None else (self,)
+        return self.parts if self.parts and self.rho is None and self.mu is None else (self,)
 
     def __repr__(self) -> str:
         counts = (
@@ -316,12 +343,13 @@ class Event:
 def _parts_problem(event: Event) -> str | None:
     """Why an event cannot have these parts; None if it can."""
     known = all(isinstance(part, Event) and len(part.priced) == 1 for part in event.parts)
-    if len(event.parts) < 2 or not known or (event.rho is not None and any(part.parts for part in event.parts)):
+    paid = event.rho is not None or event.mu is not None
+    if len(event.parts) < 2 or not known or (paid and any(part.parts for part in event.parts)):
         return "has parts that are not several single events"
     if event.measurements or event.selections or event.joint is not None:
         return "has parts, and measurements or selections beside them"
-    if event.rho is not None and event.delta:
-        return conversion_problem(event, event.rho)
+    if paid and event.delta:
+        return conversion_problem(event, event.rho, None if event.mu is None else event.mu**2)
     sums = (sum(part.epsilon for part in event.parts), sum(part.delta for part in event.parts))
     if sums != (event.epsilon, event.delta):
         return "claims something else than its parts together"

@@ -278,8 +278,9 @@ def event_of(plain: Any) -> Event:
     if not isinstance(parts, list) or any("parts" in single for part in parts for single in part.get("parts", [])):
         raise ReleaseError("the parts of an event are a list of single events, or of such whose parts are single")
     event = value_of(plain, Event, "event")
-    if any(one.epsilon <= 0 or (one.rho is not None and one.rho <= 0) for one in (event, *event.parts, *event.events)):
-        raise ReleaseError("epsilon and rho of an event are above 0")
+    claims = [claim for one in (event, *event.parts, *event.events) for claim in (one.epsilon, one.rho, one.mu)]
+    if any(claim is not None and claim <= 0 for claim in claims):
+        raise ReleaseError("epsilon, rho and mu of an event are above 0")
     return event
 
 

@@ -354,7 +354,7 @@ def advice(value: Any, call: str) -> str:
     if not type(value).__module__.startswith("dpgraph."):
         return "dg.load reads them from a file, and dg.posterior(release).mean() learns them from a release of counts"
     if hasattr(value, "probabilities"):
-        named = "learned" if hasattr(value, "posterior") else "model"
+        named = "learned" if callable(getattr(value, "posterior", None)) else "model"
         return f"give {call}({named}.probabilities)"
     if hasattr(value, "model_"):
         return f"of a fitted estimator give {call}(estimator.model_.probabilities), where its model has them"

@@ -21,7 +21,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 REFUSED = {
     "PrivateNaiveBayes.fit",
     "PrivateNaiveBayes.fit, person",
-    "PrivateNaiveBayes.predict_proba, intervals",
     "PrivateNaiveBayes.score",
     "PrivateLinearRegression.fit",
     "PrivateLinearRegression.fit, person",

@@ -59,17 +59,3 @@ def test_cross_validation_with_a_delta_has_no_rho_and_is_refused_before_anything
     with pytest.raises(dg.errors.ReleaseError, match="claims a delta and no rho"):
         dg.cross_validate(model, X, Y, folds=3, epsilon=1, delta="1e-7", budget=budget)
     assert budget.events == ()
-
-
-@pytest.mark.proof
-def test_a_planned_fit_is_drawn_from_its_plan_once():
-    pytest.importorskip("dp_accounting", reason=NEEDS_PLD)
-    budget = dg.Budget(1, "1e-6", accounting="pld")
-    with pytest.raises(dg.errors.ReleaseError, match="is not planned"):
-        dg.PrivateNaiveBayes(DOMAIN, epsilon="0.5", budget=budget).fit(X, Y)
-    event = dg.PrivateNaiveBayes(DOMAIN, epsilon="0.5").fit(X, Y).release_.event
-    budget.plan([event])
-    fitted = dg.PrivateNaiveBayes(DOMAIN, epsilon="0.5", budget=budget).fit(X, Y)
-    assert fitted.release_.event == event
-    with pytest.raises(dg.errors.ReleaseError, match="drawn already"):
-        dg.PrivateNaiveBayes(DOMAIN, epsilon="0.5", budget=budget).fit(X, Y)

@@ -200,7 +200,7 @@ def test_the_record_of_the_evaluation_is_of_the_whole_call(tmp_path):
     found = dg.cross_validate(BAYES, X, Y, epsilon=6, training_epsilon=1, budget=budget)
     record = found.evaluation.release.provenance
     assert found.cost.epsilon == record.event.epsilon == dg.cost(record.event).epsilon == 6
-    for method in ("advanced", "zcdp"):
+    for method in ("gdp", "zcdp"):
         assert dg.cost(found.evaluation.release, method, "1e-9").epsilon > 4  # the evaluation alone costs 2
     dg.save(found.evaluation.release, tmp_path / "scores.json")
     again = dg.load(tmp_path / "scores.json")

@@ -266,14 +266,6 @@ def test_chains_of_a_learned_network_are_checked_as_any(monkeypatch):
                 learned.posterior(graphs=graphs, draws=5, seed=seed)
 
 
-def test_a_budget_that_is_planned_does_not_pay_for_what_is_chosen_on_the_way():
-    frame, domain = chain()
-    budget = dg.Budget(2, "1e-5", unit=UNIT, accounting="pld")
-    with pytest.raises(dg.errors.ReleaseError, match="accounting='zcdp' or 'basic'"):
-        dg.learn_network(frame, domain, epsilon=1, delta="1e-6", budget=budget)
-    assert budget.spent == 0
-
-
 def test_an_absurd_number_of_rows_is_refused():
     with pytest.raises(dg.errors.ReleaseError, match="n must be"):
         dg.learn_network(*chain(), epsilon=1, n=10**400)

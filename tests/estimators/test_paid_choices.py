@@ -15,10 +15,11 @@ from dpgraph.estimators.graphs import measured_pairs
 from dpgraph.estimators.learning import METHODS, best_method, learning_task, noise_shares
 from dpgraph.files.documents import document
 from dpgraph.inference.graphs.reading import read_families
-from dpgraph.privacy.composition import rho_of
+from dpgraph.privacy.composition import mu_squared_of
+from dpgraph.privacy.gdp import epsilon_of_mu
 from dpgraph.privacy.measurements import DiscreteLaplace
-from dpgraph.privacy.noise import epsilon_of_rho
-from dpgraph.privacy.records import PAID_IN_PARTS, Event, combined_event, rounded
+from dpgraph.privacy.records import PAID_IN_PARTS, Event, combined_event
+from dpgraph.privacy.rounding import rounded
 from dpgraph.privacy.structural import event_of
 from tests.files.edits import edited
 
@@ -74,17 +75,17 @@ def test_the_record_is_what_the_budget_was_charged(way, unit):
 @pytest.mark.parametrize("unit", [ADD, REPLACE], ids=lambda unit: unit.neighbours)
 @pytest.mark.parametrize("way", WAYS, ids=IDS)
 def test_the_record_is_the_charge_where_there_is_a_delta(way, unit):
-    """Basic sums of the parts are above the charge; their rhos are the charge's, but for the hair it leaves."""
+    """Basic sums of the parts are above the charge; their squared mus are the charge's, but for the hair it leaves."""
     for names in ("abc", "abcd"):
         frame, domain = parity(300)
         made, budget = learned(way, delta="1e-6", unit=unit, rows=(frame, domain.restrict(names)))
         (charge,) = budget.events
         event = made.release.event
-        assert (event.epsilon, event.delta, event.rho) == (charge.epsilon, charge.delta, charge.rho)
+        assert (event.epsilon, event.delta, event.mu) == (charge.epsilon, charge.delta, charge.mu)
         assert sum(part.epsilon for part in event.events) > 1
         assert dg.cost(made.release).epsilon == 1
-        spent = sum(rho_of(part) for part in event.events)
-        assert charge.rho * (1 - Fraction(1, 10**7)) <= spent <= charge.rho
+        spent = sum(mu_squared_of(part) for part in event.events)
+        assert charge.mu**2 * (1 - Fraction(1, 10**7)) <= spent <= charge.mu**2
         assert dg.cost(made.release, "zcdp", "1e-6").epsilon <= 1
 
 
@@ -112,8 +113,8 @@ def test_parts_that_were_chosen_one_after_another_are_priced_by_the_charge(way, 
     """A list that was fixed beforehand would cost less: by its noise, not by what any other path may have cost."""
     made, _ = learned(way, epsilon=8, delta=delta)
     assert made.release.event.epsilon == 8
-    charge = Event("charge", Fraction(8), made.release.event.delta, rho=made.release.event.rho)
-    for method in ("advanced", "zcdp", "pld"):
+    charge = Event("charge", Fraction(8), made.release.event.delta, mu=made.release.event.mu)
+    for method in ("gdp", "zcdp", "pld"):
         assert dg.cost(made.release, method, "1e-4") == dg.cost(charge, method, "1e-4")
     assert dg.cost([*made.release.event.events], "pld", "1e-4").epsilon < dg.cost(charge, "pld", "1e-4").epsilon
     rows, domain = parity(300)
@@ -179,14 +180,14 @@ def test_a_file_with_choices_that_could_not_be_made_is_refused(edit, tmp_path):
 
 @pytest.mark.parametrize("share", ["0.99", "0.5"])
 def test_a_file_that_claims_less_than_its_parts_cost_together_is_refused(share, tmp_path):
-    """The digest is right, and epsilon is what the rho costs: the parts cost more."""
+    """The digest is right, and epsilon is what the mu costs: the parts cost more."""
     made, _ = learned(GREEDY, delta="1e-6")
     plain = json.loads(json.dumps(document(made.release)))
     (tmp_path / "same.json").write_text(edited(plain))
     assert dg.load(tmp_path / "same.json") == made.release
-    rho = Fraction(share) * Fraction(plain["event"]["rho"])
-    epsilon = rounded(epsilon_of_rho(rho, Fraction(plain["event"]["delta"])), up=True)
-    plain["event"] |= {"rho": str(rho), "epsilon": str(epsilon)}
+    mu = Fraction(share) * Fraction(plain["event"]["mu"])
+    epsilon = rounded(epsilon_of_mu(mu**2, Fraction(plain["event"]["delta"])), up=True)
+    plain["event"] |= {"mu": str(mu), "epsilon": str(epsilon)}
     plain["cost"]["epsilon"] = str(epsilon)
     (tmp_path / "edited.json").write_text(edited(plain))
     with pytest.raises(dg.errors.FileError, match="its parts cost more"):

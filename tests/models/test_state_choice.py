@@ -18,7 +18,7 @@ from tests.files.edits import edited
 sys.path.append(str(Path(__file__).parents[2] / "datasets"))
 import event_log
 
-DOMAIN = dg.read_domain(Path(event_log.__file__).with_suffix(".toml"))
+DOMAIN = dg.read_domain("example:event_log")
 TINY = dg.Domain.of({"region": ["N", "S"], "month": [1, 2], "kind": ["a", "b"]})
 
 

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import threading
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -20,7 +19,6 @@ from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.composition import (
     MOST_CELLS,
     Filter,
-    Plan,
     Spent,
     laplace_rho,
     parallel_steps,
@@ -31,12 +29,12 @@ from dpgraph.privacy.composition import (
     sum_zero_rho,
 )
 from dpgraph.privacy.errors import BudgetExceededError, ReleaseError
+from dpgraph.privacy.gdp import mu_within, pure_mu_squared, root
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, Measurement, Movement, SumZeroLaplace
 from dpgraph.privacy.noise import epsilon_of_rho
 from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, exact
 from tests.tiers import examples
 
-NEEDS_PLD = "the numerical accountant, dp-accounting, is an optional extra"
 REPLACE, ADD = PrivacyUnit("replace"), PrivacyUnit("add-remove")
 DOMAIN = dg.Domain.of({"region": ["north", "south"], "a": [0, 1]})
 NETWORK = dg.Network.of(DOMAIN.restrict(["a"]), {})
@@ -229,12 +227,14 @@ def worst(rule, menu, epsilon):
     ("epsilon", "delta", "menu"),
     [("1", "0.05", (4,)), ("1", "0.05", (2, 7, 11)), ("1", "0.01", (2, 3, 5)), ("0.5", "0.02", (2, 3, 5))],
 )
-def test_no_adaptive_adversary_passes_a_zcdp_budget(epsilon, delta, menu):
-    """Charged an eighth of the square of epsilon, the first of them has a delta of 0.2, not 0.014."""
-    rule = Filter("zcdp", limit(epsilon, delta))
+@pytest.mark.parametrize("name", ["zcdp", "gdp"])
+def test_no_adaptive_adversary_passes_a_budget(epsilon, delta, menu, name):
+    """Charged an eighth of the square of epsilon in rho, the first of them has a delta of 0.2, not 0.014."""
+    rule = Filter(name, limit(epsilon, delta))
     found = worst(rule, menu, float(epsilon))
     assert 0 < found <= float(delta)
-    assert rule.rho / pure_rho(menu[0] * UNIT) * menu[0] * UNIT > exact(epsilon)
+    pure = pure_rho if name == "zcdp" else pure_mu_squared
+    assert name == "gdp" or rule.whole / pure(menu[0] * UNIT) * menu[0] * UNIT > exact(epsilon)
 
 
 def test_no_adaptive_adversary_passes_a_basic_budget_and_one_attains_it():
@@ -244,8 +244,8 @@ def test_no_adaptive_adversary_passes_a_basic_budget_and_one_attains_it():
 
 
 def test_going_on_while_the_list_so_far_is_within_the_limit_passes_it():
-    """Why "pld" refuses what was not planned: an adversary that may go on as long as the exact price of the fixed list
-    of what was drawn so far is within (1, 0.05) has a delta of 0.0577 at epsilon 1."""
+    """Why numerical composition is no accounting of budgets: an adversary that may go on as long as the exact price of
+    the fixed list of what was drawn so far is within (1, 0.05) has a delta of 0.0577 at epsilon 1."""
 
     class Realised:
         """The price of the path that was taken, used as if it were a limit."""
@@ -322,7 +322,7 @@ def test_gaussian_noise_spends_a_rho():
     claims = GaussianMechanism("0.5", "1e-6")
     later = Budget(1, "1e-6", accounting="zcdp")
     dg.release(counts, claims, budget=later)
-    assert later.remaining_rho == later.rho - claims.rho
+    assert later.remaining_rho == later.rho - claims.event(NETWORK, REPLACE).rho
 
 
 def test_what_remains_is_the_largest_pure_release():
@@ -335,17 +335,17 @@ def test_what_remains_is_the_largest_pure_release():
     assert float(budget.remaining_rho) < 1e-11 * float(budget.rho) or budget.remaining < epsilon / 2
     assert "accounting='zcdp', rho=0.0243559703594" in repr(budget)
     plain = Budget(1)
-    assert (plain.accounting, plain.rho, plain.remaining_rho, plain.planned) == ("basic", None, None, ())
+    assert (plain.accounting, plain.rho, plain.remaining_rho, plain.mu) == ("basic", None, None, None)
     assert "accounting" not in repr(plain)
 
 
-@pytest.mark.parametrize("accounting", ["zcdp", "pld"])
+@pytest.mark.parametrize("accounting", ["zcdp", "gdp"])
 def test_a_delta_is_needed(accounting):
     with pytest.raises(ReleaseError, match="needs a delta above 0"):
         Budget(1, accounting=accounting)
 
 
-@pytest.mark.parametrize("accounting", ["renyi", None, 1, ["basic"]])
+@pytest.mark.parametrize("accounting", ["renyi", "pld", None, 1, ["basic"]])
 def test_an_unknown_accounting_is_refused(accounting):
     with pytest.raises(ReleaseError, match="accounting must be one of"):
         Budget(1, "1e-6", accounting=accounting)
@@ -359,87 +359,6 @@ def test_what_zcdp_has_no_price_for_is_refused():
         with pytest.raises(ReleaseError):
             budget.charge(replace(spend("0.1"), rho=rho))
     assert budget.events == ()
-    with pytest.raises(ReleaseError, match="needs no plan"):
-        budget.plan([spend("0.1")])
-
-
-EVENTS = [spend("0.1"), spend("0.2"), spend("0.1")]
-
-
-@pytest.fixture
-def planning():
-    pytest.importorskip("dp_accounting", reason=NEEDS_PLD)
-    return Budget(1, "1e-6", accounting="pld")
-
-
-@pytest.mark.proof
-def test_a_plan_is_charged_whole_and_each_of_its_events_is_drawn_once(planning):
-    event = planning.plan(EVENTS, delta="5e-7")
-    assert (event.epsilon, event.delta) == (Fraction(2, 5), Fraction(1, 2 * 10**6))
-    assert planning.spent == event.epsilon
-    assert planning.planned == tuple(EVENTS)
-    for drawn in (EVENTS[1], EVENTS[0], EVENTS[0]):
-        planning.charge(drawn)
-    assert planning.planned == ()
-    for again in (*EVENTS, spend("0.001")):
-        with pytest.raises(ReleaseError, match="adaptive choice"):
-            planning.charge(again)
-    assert planning.spent == event.epsilon
-    assert planning.events == (event,)
-    planning.plan([spend("0.6")])
-    assert (planning.remaining, planning.remaining_delta) == (0, 0)
-    with pytest.raises(ReleaseError, match="earlier plans took all"):
-        planning.plan(EVENTS)
-
-
-@pytest.mark.proof
-def test_a_plan_is_priced_by_loss_distributions_and_its_releases_are_drawn(planning):
-    """Twenty-four Laplace releases of .05 are 1.2 by basic composition, more than the budget; planned they fit."""
-    mechanism = dg.LaplaceMechanism("0.05")
-    event = planning.plan([(mechanism, NETWORK)] * 24)
-    assert event.epsilon == dg.cost([mechanism.event(NETWORK, REPLACE)] * 24, "pld", "1e-6").epsilon < 1
-    counts = dg.count(FRAME, NETWORK)
-    with pytest.raises(ReleaseError, match="is not planned"):
-        dg.release(counts, dg.LaplaceMechanism("0.04"), budget=planning)
-    for _ in range(24):
-        dg.release(counts, mechanism, budget=planning)
-    with pytest.raises(ReleaseError, match="drawn already"):
-        dg.release(counts, mechanism, budget=planning)
-
-
-@pytest.mark.proof
-def test_a_plan_that_does_not_fit_or_claims_too_little_is_not_planned(planning):
-    with pytest.raises(BudgetExceededError, match="nothing was charged"):
-        planning.plan([spend(1)] * 3)
-    cheap = Plan("mine", Fraction(1, 10), Fraction(1, 10**6), planned=(spend("0.5"),))
-    with pytest.raises(ReleaseError, match="less than its list costs"):
-        planning.charge(cheap)
-    for items in ([], "abc", [1], [spend("0.1"), None], spend("0.1"), [(dg.LaplaceMechanism, NETWORK)], 3):
-        with pytest.raises(ReleaseError):
-            planning.plan(items)
-    assert planning.planned == planning.events == ()
-
-
-@pytest.mark.proof
-def test_a_planned_event_is_drawn_by_one_of_eight_threads(planning):
-    planning.plan([spend("0.1")] * 5)
-    drawn, start = [], threading.Barrier(8)
-
-    def draw():
-        start.wait()
-        for _ in range(5):
-            try:
-                planning.charge(spend("0.1"))
-                drawn.append(1)
-            except ReleaseError:
-                pass
-
-    threads = [threading.Thread(target=draw) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(drawn) == 5
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
@@ -451,6 +370,36 @@ def test_a_share_of_rho_covers_every_way_a_person_can_be_spread(neighbours, rows
     enters = hits if neighbours == "replace" else [set()]
     steps = [4 * len(left & entered) + len(left ^ entered) for left, entered in itertools.product(hits, enters)]
     assert max(steps) == parallel_steps(groups, PrivacyUnit(neighbours, rows))
+
+
+def test_gaussian_noise_spends_a_mu():
+    """Half of the budget's mu fits four times; the fifth release is refused, and nothing is charged."""
+    budget = Budget(1, "1e-6", accounting="gdp")
+    counts = dg.count(FRAME, NETWORK)
+    for used in (1, 2, 3, 4):
+        dg.release(counts, GaussianMechanism(delta="1e-6", mu=budget.mu / 2), budget=budget)
+        assert float(budget.remaining_mu**2 / budget.mu**2) == pytest.approx(1 - used / 4, abs=1e-9)
+    with pytest.raises(BudgetExceededError, match=r"costs mu 0\.118352 but the budget has mu .* left of 0\.236704"):
+        dg.release(counts, GaussianMechanism(delta="1e-6", mu=budget.mu / 2), budget=budget)
+    assert Fraction(1) - Fraction(1, 10**9) < budget.spent <= 1
+    assert (budget.mu, budget.rho) == (mu_within(Fraction(1), Fraction(1, 10**6)), None)
+    assert "accounting='gdp', mu=0.236704380663" in repr(budget)
+    later = Budget(1, "1e-6", accounting="gdp")
+    later.charge(spend("0.1"))
+    assert later.remaining_mu == root(later.mu**2 - pure_mu_squared(Fraction(1, 10)), up=False)
+    assert pure_mu_squared(later.remaining) <= later.mu**2 - pure_mu_squared(Fraction(1, 10))
+    assert pure_mu_squared(later.remaining * (1 + Fraction(1, 10**9))) > later.remaining_mu**2
+
+
+@pytest.mark.parametrize("unit", [REPLACE, ADD], ids=str)
+def test_groups_share_a_mu(unit):
+    budget = Budget(1, "1e-6", unit=unit, accounting="gdp")
+    groups = budget.parallel(DOMAIN, "region", epsilon=1, delta="1e-6")
+    assert float(budget.remaining_mu) < 1e-6
+    share = budget.mu**2 / (4 if unit.n_is_public else 1)
+    for own in groups.values():
+        assert share * (1 - Fraction(1, 10**7)) < own.mu**2 <= share
+        assert (own.accounting, own.delta, own.unit) == ("gdp", budget.delta, PrivacyUnit("add-remove"))
 
 
 @pytest.mark.parametrize("unit", [REPLACE, ADD], ids=str)
@@ -483,7 +432,7 @@ def test_pure_groups_of_a_zcdp_budget_are_charged_the_rho_of_their_epsilon():
 
 def test_the_filters_are_known_by_their_names():
     whole = limit(1, "1e-6")
-    for name in ("basic", "zcdp", "pld"):
+    for name in ("basic", "zcdp", "gdp"):
         rule = Filter(name, whole)
         assert (rule.name, rule.start, rule.limit) == (name, Spent(), whole)
         assert rule.fits(rule.start)

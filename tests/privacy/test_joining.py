@@ -37,7 +37,7 @@ def test_the_cost_is_the_composition_of_both(two):
     assert (joint.event.epsilon, joint.event.delta) == (Fraction(3, 4), Fraction(1, 10**6))
     assert joint.event.events == (one.event, other.event)
     assert dg.cost(joint) == dg.cost([one, other])
-    for method in ("advanced", "zcdp", "pld"):
+    for method in ("gdp", "zcdp", "pld"):
         assert dg.cost(joint, method, "1e-4") == dg.cost([one, other], method, "1e-4")
         assert dg.cost([joint, one], method, "1e-4") == dg.cost([one, other, one], method, "1e-4")
     assert joint.unit == one.unit

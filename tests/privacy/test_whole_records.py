@@ -79,6 +79,8 @@ JOINS = {
 }
 #: The class that a test of its own holds to the charge, in ``tests/estimators/test_cross_validation.py``.
 CHARGED = {"CrossValidation"}
+#: The class that refuses a second release.
+REFUSED = {"NaiveBayes"}
 #: Verbs that read one release, and those that are handed a value without its record, which their caller keeps.
 SINGLE = {
     "fit_hmm": lambda noisy: dg.fit_hmm(noisy, 2, sequence="word", time="spam"),
@@ -108,7 +110,7 @@ def places(one, known):
 def test_every_class_and_verb_that_may_join_two_is_tried():
     known = holders()
     several = {name for name, one in known.items() if places(one, known) > 1}
-    assert several <= {*JOINS, *CHARGED}
+    assert several <= {*JOINS, *CHARGED, *REFUSED}
     assert {"Release", "LearnedNetwork", "NaiveBayesEnsemble", "CrossValidation"} <= several
     verbs = {
         name
@@ -116,6 +118,13 @@ def test_every_class_and_verb_that_may_join_two_is_tried():
         if inspect.isfunction(one) and READ & {*inspect.signature(one).parameters}
     }
     assert verbs <= {*JOINS, *SINGLE, *BARE}
+
+
+def test_a_classifier_refuses_the_posterior_of_another_release():
+    one, other = (dg.posterior(released(1, seed), **SETTINGS) for seed in (1, 2))
+    assert dg.results.NaiveBayes("spam", one.mean(), one).provenance == one.provenance
+    with pytest.raises(dg.errors.InferenceError, match="of another release"):
+        dg.results.NaiveBayes("spam", one.mean(), other)
 
 
 @pytest.mark.filterwarnings("ignore::dpgraph.privacy.errors.PriorWarning")

@@ -105,7 +105,7 @@ def _noise_of_triples(margins: Margins, mechanism: GaussianMechanism, unit: Priv
 def _may_split(domain: Domain, mechanism: GaussianMechanism, unit: PrivacyUnit, size: int) -> bool:
     """True if the residual basis suits the unit, tables of so many variables are narrow, and 64 bits hold the noise."""
     sizes = sorted(domain.sizes.values())
-    enough = float(mechanism.rho or 0) >= LEAST_RHO * unit.rows_per_person**2
+    enough = float(mechanism.mu_squared) / 2 >= LEAST_RHO * unit.rows_per_person**2
     return not unit.n_is_public and enough and math.prod(sizes[-size:]) <= MOST_CELLS and len(sizes) <= MOST_VARIABLES
 
 
@@ -149,7 +149,7 @@ def _shared(domain: Domain, pairs: list[Family], how: Mechanism) -> Iterator[Mar
 def expected_error(margins: Margins, mechanism: Mechanism, unit: PrivacyUnit, n: float) -> float:
     """The expected mean total variation of all pairs."""
     if isinstance(mechanism, GaussianMechanism) and mechanism.basis == "residual":
-        return _error_of_blocks(margins, float(mechanism.rho or 0) / unit.rows_per_person**2, n)
+        return _error_of_blocks(margins, float(mechanism.mu_squared) / 2 / unit.rows_per_person**2, n)
     return _error_of_tables(margins, mechanism.event(margins, unit), unit, n)
 
 

@@ -26,9 +26,9 @@ from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.parents_choice import OneWays, ParentsChoice
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import Made
-from dpgraph.privacy.composition import LESS, Accounting, Filter, rho_within
+from dpgraph.privacy.composition import LESS, Accounting, Filter, mu_squared_within, pure_within
 from dpgraph.privacy.errors import ReleaseError
-from dpgraph.privacy.noise import epsilon_of_rho
+from dpgraph.privacy.gdp import epsilon_of_mu, mu_within, pure_mu_squared, root
 from dpgraph.privacy.records import (
     PAID_IN_PARTS,
     Event,
@@ -37,17 +37,17 @@ from dpgraph.privacy.records import (
     Release,
     combined_event,
     joint_release,
-    rounded,
 )
 from dpgraph.privacy.release import BYTES_PER_NUMBER, BYTES_PER_TABLE, check_memory, checked_source, release
+from dpgraph.privacy.rounding import rounded
 from dpgraph.privacy.scope import RowsRecord
 from dpgraph.statistics.counts import count
 from dpgraph.statistics.table_counts import TableCounts, any_tables
 from dpgraph.structure.margins import AnyTables
 from dpgraph.structure.network import Network
 
-#: What one-way tables get of the budget, and what the choices get, pure and in rho.
-MARGINS, CHOICES, CHOICES_RHO = Fraction(1, 10), Fraction(1, 3), Fraction(2, 5)
+#: What one-way tables get of the budget, and what the choices get, pure and in squared mu.
+MARGINS, CHOICES, CHOICES_MU = Fraction(1, 10), Fraction(1, 3), Fraction(2, 5)
 #: The most parents of a variable, unless it is said.
 PARENTS = 2
 #: The least epsilon that Gaussian noise claims.
@@ -56,7 +56,7 @@ LEAST = Fraction(1, 10**9)
 
 @dataclass(frozen=True)
 class _Shares:
-    """The costs of the three releases: epsilons, or rhos where there is a delta."""
+    """The costs of the three releases: epsilons, or squares of mus where there is a delta."""
 
     margins: Fraction
     choices: Fraction
@@ -66,20 +66,20 @@ class _Shares:
     @classmethod
     def of(cls, task: Task) -> _Shares:
         """The shares of a task's budget."""
-        whole = LESS * rho_within(PrivacyCost(task.epsilon, task.delta)) if task.delta else task.epsilon
-        chosen = CHOICES_RHO if task.delta else CHOICES
+        whole = LESS * mu_squared_within(PrivacyCost(task.epsilon, task.delta)) if task.delta else task.epsilon
+        chosen = CHOICES_MU if task.delta else CHOICES
         return cls(MARGINS * whole, chosen * whole, (1 - MARGINS - chosen) * whole, task.delta)
 
     def adding(self, share: Fraction) -> GaussianMechanism | LaplaceMechanism:
         """A mechanism that adds noise and spends a share."""
         if not self.delta:
             return LaplaceMechanism(share)
-        claimed = max(LEAST, rounded(epsilon_of_rho(share, self.delta), up=True))
-        return GaussianMechanism(claimed, self.delta, rho=share)
+        claimed = max(LEAST, rounded(epsilon_of_mu(share, self.delta), up=True))
+        return GaussianMechanism(claimed, self.delta, mu=root(share, up=False))
 
     def choosing(self, draws: int) -> Fraction:
-        """The pure epsilon of all choices together: each costs its square / 8 in rho."""
-        return draws * _root_below(8 * self.choices / draws) if self.delta else self.choices
+        """The pure epsilon of all choices together: each costs the mu of half its own."""
+        return 2 * draws * pure_within(self.choices / draws, pure_mu_squared) if self.delta else self.choices
 
     def noise(self, tables: int, unit: PrivacyUnit) -> float:
         """The expected absolute noise of a cell, were so many tables measured with equal budgets."""
@@ -87,7 +87,7 @@ class _Shares:
         if not self.delta:
             return moved * tables / float(self.tables)
         squared = moved * unit.rows_per_person * tables
-        return math.sqrt(squared / (2 * float(self.tables))) * math.sqrt(2 / math.pi)
+        return math.sqrt(squared / float(self.tables)) * math.sqrt(2 / math.pi)
 
 
 def expected_noise(task: Task) -> tuple[float, float]:
@@ -112,8 +112,8 @@ def _choice(task: Task, margins: OneWays | None = None) -> ParentsChoice:
 
 def _plan(task: Task) -> tuple[Event, ...]:
     _parts(task)
-    rho = rho_within(PrivacyCost(task.epsilon, task.delta)) if task.delta else None
-    return (Event(PAID_IN_PARTS, task.epsilon, task.delta, rho=rho),)
+    mu = mu_within(task.epsilon, task.delta) if task.delta else None
+    return (Event(PAID_IN_PARTS, task.epsilon, task.delta, mu=mu),)
 
 
 def _parts(task: Task) -> list[Event]:
@@ -133,8 +133,8 @@ def _parts(task: Task) -> list[Event]:
 
 
 def _accounting(task: Task) -> Accounting:
-    """How the parts add: in rho where there is a delta."""
-    return "zcdp" if task.delta else "basic"
+    """How the parts add: in squares of mus where there is a delta."""
+    return "gdp" if task.delta else "basic"
 
 
 def _learn(task: Task, rows: Any) -> LearnedNetwork:
@@ -184,16 +184,9 @@ def _as_one(measured: Sequence[Release[Any]], scope: RowsRecord, purse: Budget) 
     """The tables as one release, whose record holds every part that the purse paid for and claims the charge."""
     together = joint_release([replace(one, scope=scope) for one in measured])
     whole = combined_event(purse.events)
-    if purse.rho is not None:
-        whole = replace(whole, epsilon=purse.epsilon, delta=purse.delta, rho=purse.rho)
+    if purse.mu is not None:
+        whole = replace(whole, epsilon=purse.epsilon, delta=purse.delta, mu=purse.mu)
     return replace(together, event=in_turn(whole))
-
-
-def _root_below(square: Fraction) -> Fraction:
-    root = rounded(Fraction(math.sqrt(square)), up=False)
-    while root**2 > square:
-        root = rounded(root * (1 - Fraction(1, 10**11)), up=False)
-    return root
 
 
 GREEDY = Learner(_plan, _learn)

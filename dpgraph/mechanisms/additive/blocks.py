@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.mechanisms.additive.plans import with_noise
+from dpgraph.mechanisms.additive.plans import Scale, with_noise
 from dpgraph.privacy.checks import Integers
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, Joint, Measurement, Movement, NoiseLaw
-from dpgraph.privacy.noise import MAX_SCALE, Noise, calibrated_gaussian_scale, calibrated_scale
+from dpgraph.privacy.noise import MAX_SCALE, Noise, calibrated_scale
 from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.structure.basis import (
     MAX_BLOCKS,
@@ -240,8 +240,8 @@ def weighted_blocks(epsilon: Fraction, network: Network, unit: PrivacyUnit, weig
     return BlockPlan(block_measurements(network, laws, unit), grid=GRID, joint=joint)
 
 
-def gaussian_blocks(rho: Fraction, network: Network, unit: PrivacyUnit) -> BlockPlan:
-    """Discrete Gaussian noise for each block: rho_A proportional to sqrt(p_A V_A), scale_A^2 at least L_A / (2 rho_A).
+def gaussian_blocks(scale: Scale, network: Network, unit: PrivacyUnit) -> BlockPlan:
+    """Discrete Gaussian noise for each block: its share is proportional to sqrt(p_A V_A), its scale pays for L_A.
 
     L_A is the squared L2 sensitivity of the block's integers, GRID^2 p_A but for rounding. With exact p_A these are
     the optimal variances of ``plans.residual_design`` (ResidualPlanner).
@@ -259,8 +259,7 @@ def gaussian_blocks(rho: Fraction, network: Network, unit: PrivacyUnit) -> Block
     parts = {block: max(1, round(PARTS * root / whole)) for block, root in roots.items()}
     total = sum(parts.values())
     laws: dict[Family, NoiseLaw] = {
-        block: DiscreteGaussian(calibrated_gaussian_scale(moved[block], rho * Fraction(part, total)))
-        for block, part in parts.items()
+        block: DiscreteGaussian(scale(moved[block], Fraction(part, total))) for block, part in parts.items()
     }
     return BlockPlan(block_measurements(network, laws, unit), grid=GRID)
 

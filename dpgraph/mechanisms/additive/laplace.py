@@ -35,7 +35,8 @@ from dpgraph.privacy.measurements import (
     partition_movement,
 )
 from dpgraph.privacy.noise import Noise, calibrated_scale
-from dpgraph.privacy.records import Event, Number, PrivacyUnit, concentrated_parts, exact, pure_parts, rounded, total_up
+from dpgraph.privacy.records import Event, Number, PrivacyUnit, concentrated_parts, exact, pure_parts, total_up
+from dpgraph.privacy.rounding import rounded
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 

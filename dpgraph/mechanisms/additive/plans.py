@@ -2,15 +2,15 @@
 
 A description that brings no plan of its own has one scale for all blocks. Sensitivity: one person's rows move block m
 by at most ``movement.l1`` in L1, as its description says, so all blocks together by at most the sum (proofs.md P73);
-every integer gets its own draw of scale sum / epsilon, and the release is epsilon-DP. Gaussian noise has scale^2 at
-least the sum of the squared L2 sensitivities over 2 rho, so it is rho-zCDP. One draw shared by all sums, as in the
+every integer gets its own draw of scale sum / epsilon, and the release is epsilon-DP. Of Gaussian noise the squared L2
+sensitivities add up, and the scale is the smallest that pays for them. One draw shared by all sums, as in the
 reference code of Bernstein and Sheldon 2018, would show their differences exactly.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -32,7 +32,7 @@ from dpgraph.privacy.measurements import (
     is_readable,
     noisy_value,
 )
-from dpgraph.privacy.noise import MAX_SCALE_IN_STEPS, Noise, calibrated_gaussian_scale, calibrated_scale
+from dpgraph.privacy.noise import MAX_SCALE_IN_STEPS, Noise, calibrated_scale
 from dpgraph.privacy.records import Number, PrivacyUnit, exact
 from dpgraph.structure.basis import coefficient_blocks, error_weights, ordered, subsets
 from dpgraph.structure.frozen import FrozenMap
@@ -62,6 +62,10 @@ MOST_SUM = 1 << 62
 LARGEST_GAUSSIAN = 25
 
 Plan = tuple[Measurement, ...]
+
+
+#: Of a squared L2 sensitivity and a share of a budget, and of a largest scale: the smallest scale that it pays for.
+Scale = Callable[..., float]
 
 
 def measured_tables(network: Network, tables: Tables) -> tuple[Family, ...]:
@@ -202,11 +206,11 @@ def laplace_plan(
     )
 
 
-def gaussian_plan(description: Description, rho: Fraction, unit: PrivacyUnit) -> Plan:
+def gaussian_plan(description: Description, scale: Scale, unit: PrivacyUnit) -> Plan:
     """One measurement a block, with Gaussian noise of one scale."""
     blocks = _blocks(description, unit)
     moved = sum(block.movement.l2_squared for block in blocks)
-    law = DiscreteGaussian(calibrated_gaussian_scale(max(1, moved), rho, MAX_SCALE_IN_STEPS))
+    law = DiscreteGaussian(scale(max(1, moved), Fraction(1), MAX_SCALE_IN_STEPS))
     return tuple(Measurement(block.name, block.cells, law, block.movement) for block in blocks)
 
 

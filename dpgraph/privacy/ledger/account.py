@@ -14,7 +14,7 @@ from typing import Any
 from dpgraph.privacy.accounts import Made, Receipt, Split, checked_unit, other_choice
 from dpgraph.privacy.checks import near
 from dpgraph.privacy.composition import Filter, Spent, too_dear
-from dpgraph.privacy.errors import BudgetExceededError, LedgerError, ReleaseError
+from dpgraph.privacy.errors import BudgetExceededError, LedgerError
 from dpgraph.privacy.ledger.book import Ledger, Verification, verified
 from dpgraph.privacy.ledger.row import (
     Allowance,
@@ -99,10 +99,6 @@ class DurableAccount:
         with self.chain.store.reading() as rows:
             mine = [row for row in rows.rows(self.chain.dataset) if row.account == self.key]
         return tuple(event for row in mine if (event := row.decoded) is not None)
-
-    def planned(self) -> tuple[Event, ...]:
-        """Nothing: a ledger takes no lists that are drawn from later."""
-        return ()
 
     def charge(self, event: Event, made: Made) -> Receipt:
         """Checks an event against the account, and the allowance, and writes its row, in one transaction."""
@@ -226,8 +222,6 @@ def _within(event: Event, allowance: Allowance, rule: Filter, spent: Spent) -> s
 def _terms_of(asked: dict[str, Any]) -> Terms:
     """The terms of a new budget."""
     accounting, epsilon = asked.get("accounting", "basic"), asked["epsilon"]
-    if accounting == "pld":
-        raise ReleaseError('a ledger holds no plans; use accounting="basic" or "zcdp"')
     limit = PrivacyCost(epsilon, asked.get("delta", 0 * epsilon))
     Filter(accounting, limit)
     return Terms(limit, checked_unit(asked.get("unit")), accounting, secrets.token_hex(8), asked.get("source"))

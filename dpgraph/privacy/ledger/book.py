@@ -215,14 +215,16 @@ def _ends(event: Event, parts: tuple[Event, ...], start: int) -> Iterator[int]:
         yield start + len(own)
     if event.mechanism not in (PAID_IN_PARTS, CROSS_VALIDATION) or event.measurements or event.selections:
         return
-    rule = Filter("zcdp" if event.delta and event.rho else "basic", PrivacyCost(event.epsilon, event.delta))
-    least = Fraction(0) if rule.rho is None else rule.rho * (1 - 4 * (1 - LESS))
+    name = "basic" if not event.delta else "gdp" if event.mu else "zcdp" if event.rho else "basic"
+    rule = Filter(name, PrivacyCost(event.epsilon, event.delta))
+    least = Fraction(0) if rule.whole is None else rule.whole * (1 - 4 * (1 - LESS))
     spent = rule.start
     for end, part in enumerate(parts[start:], start + 1):
         spent = rule.after(spent, part)
         if not rule.fits(spent):
             return
-        if spent.epsilon >= event.epsilon and spent.rho >= least and end > start + 1:
+        used = rule.whole is None or rule.summed(spent) >= least
+        if spent.epsilon >= event.epsilon and used and end > start + 1:
             yield end
 
 

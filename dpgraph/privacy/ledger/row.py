@@ -231,19 +231,20 @@ def _cost_of(plain: Any, place: str) -> PrivacyCost:
 
 
 def _spent_of(plain: Any, place: str) -> Spent:
-    if not isinstance(plain, dict) or set(plain) != {"epsilon", "delta", "rho"}:
+    names = ["epsilon", "delta", "rho", "mu_squared"]
+    if not isinstance(plain, dict) or sorted(plain) not in (sorted(names), sorted(names[:3])):
         raise refused(place, "totals")
-    return Spent(*(exact_sum(plain[name]) for name in ("epsilon", "delta", "rho")))
+    return Spent(*(exact_sum(plain[name]) for name in names if name in plain))
 
 
-def _texts(value: Any) -> dict[str, str]:
-    return {name: str(part) for name, part in vars(value).items()}
+def _texts(value: Any, but: str = "") -> dict[str, str]:
+    return {name: str(part) for name, part in vars(value).items() if name != but}
 
 
 FORMS.update(
     {
         PrivacyCost: Form(_texts, _cost_of),
-        Spent: Form(_texts, _spent_of),
+        Spent: Form(lambda spent: _texts(spent, but="" if spent.mu_squared else "mu_squared"), _spent_of),
         datetime: Form(datetime.isoformat, lambda plain, place: datetime.fromisoformat(plain)),
     }
 )

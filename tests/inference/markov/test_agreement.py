@@ -30,7 +30,7 @@ def quantities(drawn):
 @pytest.mark.parametrize("inference", ["noise-aware", "plug-in"])
 def test_samplers_agree_within_monte_carlo_error(inference):
     """Four chains of 400 draws each way at epsilon 1; the error is from the effective sizes, the level 1e-6."""
-    domain = dg.read_domain(Path(event_log.__file__).with_suffix(".toml"))
+    domain = dg.read_domain("example:event_log")
     counts = dg.count(event_log.simulate(seed=3).rows, dg.hmm_network(domain, "region", "month"))
     mechanism = dg.LaplaceMechanism(1, tables="maximal")
     noisy = dg.release(counts, mechanism, budget=dg.Budget(1), noise=dg.testing.SeededNoise(1))

@@ -1,6 +1,5 @@
 """The Gaussian mechanism is rho-zCDP and (epsilon, delta)-DP by enumeration, tight, and draws what it records."""
 
-import dataclasses
 import json
 import math
 from fractions import Fraction
@@ -13,8 +12,9 @@ import dpgraph as dg
 from dpgraph.files.documents import document, value_of
 from dpgraph.inference.network.consistency import consistent_variance
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
+from dpgraph.privacy.gdp import mu_within
 from dpgraph.privacy.measurements import DiscreteGaussian
-from dpgraph.privacy.noise import epsilon_of_rho
+from dpgraph.privacy.noise import epsilon_of_rho, rho_of_epsilon
 from tests.conclusions import law_test
 from tests.everything import everything
 from tests.mechanisms.additive.test_laplace import APART, TINY, UNITS, exact_tables, neighbours
@@ -61,7 +61,7 @@ def test_the_largest_renyi_divergence_over_all_neighbours_is_rho(network, mechan
 def test_the_divergences_of_the_real_pmf(unit):
     """Without the formula above: one table of two cells, the pmf normalised over a grid; every order, and the
     hockey-stick divergence at the claimed epsilon, which two thirds of the scale would break."""
-    mechanism = GaussianMechanism(1, "0.01")
+    mechanism = GaussianMechanism(delta="0.01", rho=rho_of_epsilon(Fraction(1), Fraction(1, 100)))
     (measured,) = mechanism.event(dg.Network.of({"a": [0, 1]}, {}), unit).measurements
     scale, moves = measured.law.scale, {"replace": (1, -1), "add-remove": (1, 0)}[unit.neighbours]
 
@@ -112,17 +112,21 @@ def test_what_the_tables_spend_adds_up_to_rho(name, mechanism):
 
 
 def test_epsilon_and_rho_are_two_names_of_one_claim():
-    """The rho of (1, 1e-6) is the largest whose conversion stays within it, to nine digits."""
-    mechanism = GaussianMechanism(1, "1e-6")
+    """The rho of (1, 1e-6) is the largest whose conversion stays within it, to nine digits; so is its mu."""
     delta = Fraction(1, 10**6)
-    assert epsilon_of_rho(mechanism.rho, delta) <= 1
-    assert epsilon_of_rho(mechanism.rho * (1 + Fraction(1, 10**9)), delta) > 1
-    by_rho = GaussianMechanism(delta="1e-6", rho=mechanism.rho)
+    rho, mu = rho_of_epsilon(Fraction(1), delta), mu_within(Fraction(1), delta)
+    assert epsilon_of_rho(rho, delta) <= 1
+    assert epsilon_of_rho(rho * (1 + Fraction(1, 10**9)), delta) > 1
+    by_rho, by_mu = GaussianMechanism(delta="1e-6", rho=rho), GaussianMechanism(delta="1e-6", mu=mu)
     assert by_rho.epsilon == pytest.approx(1, rel=1e-9)
+    assert by_mu.epsilon == pytest.approx(1, rel=1e-9)
+    mechanism = GaussianMechanism(1, "1e-6")
     assert GaussianMechanism(1, 1e-6) == mechanism
-    assert dataclasses.replace(mechanism, tables="families").rho == mechanism.rho
+    assert (mechanism.rho, mechanism.mu, mechanism.mu_squared) == (None, None, mu**2)
     event = mechanism.event(TINY, ADD)
-    assert (event.epsilon, event.delta, event.rho) == (1, delta, mechanism.rho)
+    assert (event.epsilon, event.delta, event.mu) == (1, delta, mu)
+    assert event.measurements == by_mu.event(TINY, ADD).measurements
+    assert by_rho.event(TINY, ADD).rho == rho
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ MUTANTS = (
     Mutant(
         "larger noise than claimed believed on load",
         "mechanisms/reproduction.py",
-        "    if not any(exceeds(parts, claim * (1 - ROUNDING)) for parts in fitting or ways):\n",
+        "    if not any(exceeds(parts, claim * (1 - rounding)) for parts in fitting or ways):\n",
         "    if False:\n",
         (EDITED,),
     ),

@@ -474,8 +474,8 @@ MUTANTS = (
     Mutant(
         "per-table rho without composition",
         "mechanisms/additive/gaussian.py",
-        "calibrated_gaussian_scale(pair[0], rho * pair[1])",
-        "calibrated_gaussian_scale(pair[0], rho)",
+        "scale_of_mu(l2_squared, mu_squared * share, largest)",
+        "scale_of_mu(l2_squared, mu_squared, largest)",
         (f"{GAUSSIAN}::test_the_largest_renyi_divergence_over_all_neighbours_is_rho",),
     ),
     Mutant(
@@ -695,8 +695,8 @@ MUTANTS = (
     Mutant(
         "residual blocks that each take the whole rho",
         "mechanisms/additive/blocks.py",
-        "rho * Fraction(part, total)",
-        "rho",
+        "scale(moved[block], Fraction(part, total))",
+        "scale(moved[block], Fraction(1))",
         (f"{RESIDUAL}::test_the_largest_renyi_divergence_over_all_neighbours_is_rho",),
     ),
     Mutant(

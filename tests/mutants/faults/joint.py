@@ -211,7 +211,7 @@ MUTANTS = (
     Mutant(
         "parts that were chosen one after another priced as a fixed list",
         "privacy/records.py",
-        "return self.parts if self.parts and self.rho is None else (self,)",
+        "return self.parts if self.parts and self.rho is None and self.mu is None else (self,)",
         "return self.parts or (self,)",
         (f"{PAID}::test_parts_that_were_chosen_one_after_another_are_priced_by_the_charge",),
     ),

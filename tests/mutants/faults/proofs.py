@@ -37,9 +37,9 @@ MUTANTS = (
     ),
     Mutant(
         "advanced composition without its drift",
-        "privacy/composition.py",
-        "return _at_most_basic(spread + drift, events, delta)",
-        "return _at_most_basic(spread, events, delta)",
+        "papers/foulds.py",
+        " + updates * one * math.expm1(one)",
+        "",
         (f"{COMPOSITION}::test_a_hundred_tenths_as_published",),
     ),
     Mutant(

@@ -104,8 +104,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a charge that is locked after the price",
         "privacy/accounts.py",
-        "        with self._lock:\n            if event in self._planned:\n"
-        "                self._planned.remove(event)\n                return\n"
+        "        with self._lock:\n"
         "            chosen = None if self._choices is None else made.choice\n"
         '            if chosen is not None and self._choices and self._choices["rows"] != chosen:\n'
         "                raise other_choice()\n"

@@ -1,0 +1,161 @@
+"""Gaussian differential privacy: the mu of integer noise and of pure mechanisms, and what a mu costs.
+
+A mechanism is mu-GDP if its outputs on two neighbours are no easier to tell apart than draws of N(0, 1) and N(mu, 1)
+(Dong, Roth and Su 2022). The squares of mus add, also where each release is chosen after seeing the ones before it
+(Smith and Thakurta 2022; proofs.md P92). So costs are kept as squares, in exact fractions, and every number here is
+rounded in the direction that promises less: mpmath computes with guard digits, and the twelfth digit is rounded.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.measurements import DiscreteGaussian, Movement, NoiseLaw, Selection
+from dpgraph.privacy.rounding import rounded
+
+#: Digits that mpmath computes with; far more than cancellation takes from the twelve that are used.
+DIGITS = 50
+
+#: A delta below 10 to the minus this is said to be that: no file or setting holds a smaller one.
+LEAST_DELTA = 1300
+
+#: Above this epsilon the mu of a pure mechanism is bounded by sqrt(8 epsilon).
+LARGE = 100
+
+#: Below this scale the mu of discrete Gaussian noise is bounded by 2 / scale; above the other its p0 has a closed form.
+SMALL_SCALE, LARGE_SCALE = 0.25, 4
+
+
+@lru_cache(maxsize=4096)
+def unit_shift(scale: float) -> Fraction:
+    """The square of the least mu of discrete Gaussian noise on a number that moves by 1 (proofs.md P127).
+
+    mu = 2 Phi^-1((1 + p0) / 2), with p0 = 1 / sum_j exp(-j^2 / (2 scale^2)) the largest probability of the law. Where
+    scale is large, the sum is at least scale sqrt(2 pi) (Poisson's summation formula), and equal to it in 50 digits.
+
+    >>> round(math.sqrt(unit_shift(2.0)) * 2, 6)
+    1.010651
+    """
+    if scale < SMALL_SCALE:
+        return rounded(4 / Fraction(scale) ** 2, up=True)
+    import mpmath
+
+    with mpmath.workdps(DIGITS):
+        sigma = mpmath.mpf(scale)
+        if scale >= LARGE_SCALE:
+            total = sigma * mpmath.sqrt(2 * mpmath.pi)
+        else:
+            total = 1 + 2 * sum(mpmath.exp(-(j**2) / (2 * sigma**2)) for j in range(1, 80))
+        return _rounded(8 * mpmath.erfinv(1 / total) ** 2, up=True)
+
+
+@lru_cache(maxsize=4096)
+def pure_mu_squared(epsilon: Fraction) -> Fraction:
+    """The square of the least mu of every epsilon-DP mechanism, 2 Phi^-1(e^epsilon / (1 + e^epsilon)).
+
+    Randomised response attains it. Of a mechanism of which all log ratios lie in an interval of length epsilon, such as
+    the exponential mechanism, the mu is that of epsilon / 2 (proofs.md P128).
+    """
+    if epsilon > LARGE:
+        return rounded(8 * epsilon, up=True)
+    import mpmath
+
+    with mpmath.workdps(DIGITS + LARGE):
+        ratio = mpmath.tanh(mpmath.mpf(epsilon.numerator) / epsilon.denominator / 2)
+        return _rounded(8 * mpmath.erfinv(ratio) ** 2, up=True)
+
+
+def moved_mu_squared(law: NoiseLaw, moved: Movement, least: int = 0) -> Fraction | None:
+    """The square of the mu of noise on numbers that move by ``least`` (0 or 1) or more; None where the law has none.
+
+    Gaussian noise on a coordinate moved by d costs at most d times the mu of 1, so d^2 times its square. Of other noise
+    each coordinate that moves by one is pure by itself, else the whole is.
+    """
+    if max(least, moved.l1) == 0:
+        return Fraction(0)
+    if isinstance(law, DiscreteGaussian):
+        return max(least, moved.l2_squared) * unit_shift(law.scale)
+    cells, distance = 1, max(least, moved.l1)
+    if moved.moved_cells and not law.sums_to_zero:
+        cells, distance = moved.moved_cells, 1
+    epsilon = law.epsilon(distance)
+    return None if epsilon is None else cells * pure_mu_squared(epsilon)
+
+
+def chosen_mu_squared(chosen: Selection) -> Fraction:
+    """The square of the mu of selections."""
+    epsilon = Fraction(chosen.epsilon)
+    return chosen.draws * pure_mu_squared(epsilon / 2 if chosen.law == "softmax" else epsilon)
+
+
+@lru_cache(maxsize=4096)
+def delta_of_mu(mu_squared: Fraction, epsilon: Fraction) -> Fraction:
+    """The least delta at which every mu-GDP mechanism is (epsilon, delta)-DP, never rounded down.
+
+    Phi(-epsilon / mu + mu / 2) - e^epsilon Phi(-epsilon / mu - mu / 2) (Dong, Roth and Su 2022, Corollary 2.13).
+    """
+    import mpmath
+
+    if mu_squared <= 0:
+        return Fraction(0)
+    with mpmath.workdps(DIGITS + max(0, -math.frexp(mu_squared)[1])):
+        mu = mpmath.sqrt(mpmath.mpf(mu_squared.numerator) / mu_squared.denominator)
+        loss = mpmath.mpf(epsilon.numerator) / epsilon.denominator
+        over = mpmath.exp(loss) * mpmath.ncdf(-loss / mu - mu / 2)
+        found = mpmath.ncdf(mu / 2 - loss / mu) - over
+        return _rounded(max(found, mpmath.mpf(10) ** -LEAST_DELTA), up=True)
+
+
+@lru_cache(maxsize=1024)
+def epsilon_of_mu(mu_squared: Fraction, delta: Fraction) -> Fraction:
+    """The least epsilon, to twelve digits, at which every mu-GDP mechanism is (epsilon, delta)-DP; never less."""
+    if delta_of_mu(mu_squared, Fraction(0)) <= delta:
+        return Fraction(0)
+    high = Fraction(1)
+    while delta_of_mu(mu_squared, high) > delta:
+        high *= 2
+    low = Fraction(0)
+    while low < (middle := _between(low, high)) < high:
+        low, high = (low, middle) if delta_of_mu(mu_squared, middle) <= delta else (middle, high)
+    return high
+
+
+@lru_cache(maxsize=1024)
+def mu_within(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The largest mu, to twelve digits, of which every mechanism is (epsilon, delta)-DP; never more."""
+    low = high = Fraction(1)
+    while delta_of_mu(low**2, epsilon) > delta:
+        low, high = low / 2, low
+        if low < Fraction(1, 2**100):
+            raise ReleaseError(f"epsilon {float(epsilon):.3g} at delta {float(delta):.3g} leaves no mu worth having")
+    while delta_of_mu(high**2, epsilon) <= delta:
+        low, high = high, 2 * high
+    while low < (middle := _between(low, high)) < high:
+        low, high = (middle, high) if delta_of_mu(middle**2, epsilon) <= delta else (low, middle)
+    return low
+
+
+def _between(low: Fraction, high: Fraction) -> Fraction:
+    """The middle of two numbers to twelve digits; one of them where nothing is between."""
+    above = rounded((low + high) / 2, up=True)
+    return above if above < high else rounded((low + high) / 2, up=False)
+
+
+def root(square: Fraction, *, up: bool) -> Fraction:
+    """The root of a fraction to twelve digits, above or below it."""
+    found = rounded(Fraction(math.sqrt(square)), up=up)
+    while found**2 < square if up else found**2 > square:
+        found = rounded(found * (1 + Fraction(1 if up else -1, 10**11)), up=up)
+    return found
+
+
+def _rounded(value: Any, *, up: bool) -> Fraction:
+    """A number of mpmath to twelve digits, in one direction, its last guard digits taken to be wrong."""
+    import mpmath
+
+    guard = Fraction(1 if up else -1, 10**20)
+    return rounded(Fraction(mpmath.nstr(value, 30)) * (1 + guard), up=up)
