@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     from dpgraph.privacy.ledger.book import Verification as Verification
     from dpgraph.privacy.accounts import Receipt as Receipt
     from dpgraph.privacy.records import PrivacyCost as PrivacyCost
+    from dpgraph.privacy.risk import Risk as Risk
     from dpgraph.analysis.cost import PrivacyReport as PrivacyReport
 
     # what a Release holds, and the record of how it was made

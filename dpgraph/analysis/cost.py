@@ -30,6 +30,7 @@ from dpgraph.privacy.display import WIDTH, as_html, cell, escaped, plain
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import Measurement
 from dpgraph.privacy.records import Number, PrivacyCost, PrivacyUnit, exact, exact_delta
+from dpgraph.privacy.risk import Risk
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import NetworkError, warn_of_many_levels
 from dpgraph.structure.elimination import elimination_order
@@ -83,6 +84,7 @@ class PrivacyReport:
         mechanisms: A frame with a row for each mechanism, the smallest ``rmse`` over all family cells first.
         arcs: A frame with the cost of each arc, the most expensive first.
         recommended: The mechanism value to use; ``reason`` says why.
+        risk: What an attacker who knows all other rows could find out: ``print(report.risk)``, ``risk.facts()``.
         facts: Whole-graph numbers: variables, arcs, cells, maximal tables, treewidth (min-fill bound), and so on.
         question: How wide the interval of an answer will be, where a question was asked.
         family_rows, mechanism_rows, arc_rows: The rows of ``nodes``, ``mechanisms`` and ``arcs`` without pandas.
@@ -143,6 +145,11 @@ class PrivacyReport:
             "parity sensitivity" if is_exact else "parity sensitivity at most": parity,
             "treewidth at most": elimination_order(network)[1],
         }
+
+    @cached_property
+    def risk(self) -> Risk:
+        """What the release by the recommended mechanism would leave to an attacker who knows all other rows."""
+        return Risk.of(self.recommended.event(self.network, self.unit), self.unit)
 
     @property
     def _rmse(self) -> dict[Family, float]:
@@ -248,12 +255,12 @@ class PrivacyReport:
         return (
             f"{self._title}\n\n{plain(compared(self.mechanism_rows))}\n\n"
             f"recommended: {self.recommended!r}\n{escaped(self.reason)}\n"
-            + "".join(f"{fill(line, WIDTH)}\n" for line in self.in_words())
+            + "".join(f"{fill(line, WIDTH)}\n" for line in [*self.in_words(), str(self.risk)])
             + SEE
         )
 
     def _repr_html_(self) -> str:
-        notes = [f"recommended: {self.recommended!r}", self.reason, *self.in_words(), SEE]
+        notes = [f"recommended: {self.recommended!r}", self.reason, *self.in_words(), str(self.risk), SEE]
         return as_html(self._title, compared(self.mechanism_rows), notes)
 
     @property

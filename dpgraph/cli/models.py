@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +13,7 @@ import click
 from dpgraph.cli.budgets import Payer, charging, only_priced, opened, spends
 from dpgraph.cli.options import INTERVAL, JSON, OUT, OUT_PATH, whole, writable
 from dpgraph.cli.output import delivering, plain, records, save_charged, say, show, show_json, telling, write_page
-from dpgraph.privacy.display import escaped
+from dpgraph.privacy.display import WIDTH, escaped
 from dpgraph.waiting import at_terminal
 
 if TYPE_CHECKING:
@@ -243,6 +244,13 @@ def report(source: str, html: Path | None, dataset: str | None, beside: bool) ->
     made = getattr(value, "provenance", None)
     if made is not None:
         show(f"learned from {made}")
+    if dataset is not None or (made is not None and made.private):
+        from dpgraph.privacy.risk import Risk
+
+        risk = Risk.of(made or value)
+        show("" if made else "if all of the budget is spent:")
+        show("\n".join(fill(line, WIDTH) for line in (str(risk), risk.assumption)))
+        show(plain([{"figure": name, "bound": bound} for name, bound in risk.facts()]))
     from dpgraph.models.hmm import HiddenMarkovModel
 
     if isinstance(value, HiddenMarkovModel):

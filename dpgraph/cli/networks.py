@@ -99,7 +99,7 @@ def cost(
         found = {"network": network, **asked, "recommended": repr(report.recommended), "reason": report.reason}
         found |= {name.replace(" ", "_"): value for name, value in report.facts.items()}
         found |= {"mechanisms": records(report.mechanism_rows), "nodes": records(report.family_rows)}
-        found["arcs"] = records(report.arc_rows)
+        found["arcs"], found["risk"] = records(report.arc_rows), dict(report.risk.facts())
         if report.question is not None:
             widths = records(report.question.widths.to_dict("records"))
             words = {"words": report.question.question, "worlds": report.question.worlds, "widths": widths}
@@ -125,7 +125,7 @@ def _in_words(report: PrivacyReport, name: str, families: int, unit: PrivacyUnit
     return (
         f"{name}: {report.facts['maximal tables']} maximal tables of "
         f"{families} families, {report.facts['cells']} cells\n{fill(listed, WIDTH)}\n"
-        f"{PrivacyCost(report.epsilon, report.delta)}, protecting {unit}\n\n"
+        f"{PrivacyCost(report.epsilon, report.delta)}, protecting {unit}\n{fill(str(report.risk), WIDTH)}\n\n"
         f"{plain(compared(report.mechanism_rows))}\n\n{_notes(report.mechanism_rows)}\n\n"
         f"{fill(f'recommended: {report.recommended}', WIDTH, subsequent_indent='  ')}\n"
         f"{fill(escaped(report.reason), WIDTH)}\n\n"

@@ -91,6 +91,13 @@ class Intervals:
 
 
 @dataclass(frozen=True)
+class Curve:
+    """The shares of true claims against those of false ones that pass a test, with the diagonal of a blind guess."""
+
+    points: Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True)
 class Shades:
     """A matrix of probabilities, darker where larger, with its numbers."""
 

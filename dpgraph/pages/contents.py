@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from functools import singledispatch
 from typing import Any
 
 from dpgraph.files.codecs import refuse_unfitted
-from dpgraph.pages.blocks import Facts, Graph, Page, Section, Table, Words
+from dpgraph.pages.blocks import Curve, Facts, Graph, Page, Section, Table, Words
 from dpgraph.privacy.errors import FileError
 from dpgraph.privacy.records import Event, PrivacyUnit, Provenance, decimal
+from dpgraph.privacy.risk import Risk
 from dpgraph.structure.layout import layered
 from dpgraph.structure.network import Network
 
@@ -40,13 +40,13 @@ def protection(record: Provenance | None, *, learned: bool = True) -> Section:
     if record is None:
         return Section("What was protected", [Words([NO_RECORD])])
     warning = [] if record.private else [Words([NOT_PRIVATE], "warning")]
-    sentences = [whom(record.unit), *promise(record.unit, record.event.epsilon, record.event.delta)]
-    spent = f"The release cost {cost(record)}. Other releases of the same people's data add to it."
+    spent = f"The release cost {cost(record)}."
     facts = [("mechanism", record.event.mechanism), ("cost", cost(record)), ("unit", neighbours(record.unit))]
     if record.receipts:
         facts.append(("paid by ledger rows", ", ".join(digest[:16] for digest in record.receipts)))
     after = [AFTERWARDS] if learned else []
-    return Section("What was protected", [*warning, Words([*sentences, spent, *after]), Facts(facts)])
+    said = [Words([whom(record.unit)]), *promise(Risk.of(record.event, record.unit)), Words([spent, *after])]
+    return Section("What was protected", [*warning, *said, Facts(facts)])
 
 
 def measurements(record: Provenance) -> Section:
@@ -118,10 +118,6 @@ def plain_graph(network: Network, measures: Sequence[Mapping[str, Any]] = ()) ->
     }
 
 
-#: The false-alarm rate of the test that a sentence speaks of.
-FALSE_ALARMS = 0.05
-
-
 def number(value: Any, digits: int = 3) -> str:
     """A number as people read it: whole ones with thin groups, others, and huge ones, to some digits; a dash for none.
 
@@ -155,37 +151,20 @@ def whom(unit: PrivacyUnit) -> str:
     return f"Each person with {rows} or none is protected: whether they are in the data, and all that is said there."
 
 
-def promise(unit: PrivacyUnit, epsilon: Fraction | float, delta: Fraction | float = 0) -> list[str]:
-    """The promise of epsilon and delta to one person, in three sentences.
+def promise(risk: Risk) -> list[Any]:
+    """The promise to one person: what changes, what an attacker can find out, and what that supposes.
 
-    >>> promise(PrivacyUnit(), 1)[0]
+    >>> promise(Risk(1, 0, PrivacyUnit()))[0].sentences[0]
     'Any outcome is at most 2.72 times as likely as it would be had any one person said something else.'
     """
-    size, slack = float(epsilon), float(delta)
+    size, slack = float(risk.epsilon), float(risk.delta)
     ratio = math.exp(size) if size < 700 else math.inf
-    high = 1 / (1 + math.exp(-size))
-    most = min(1.0, ratio * FALSE_ALARMS + slack, 1 - (1 - slack - FALSE_ALARMS) / ratio)
     but = "" if slack == 0 else f" This may fail with a probability of {slack:.2g} (delta)."
-    other = "had any one person said something else" if unit.n_is_public else "with or without any one person's data"
-    guess = "which of two things one person said" if unit.n_is_public else "whether one person is in the data"
-    return [
-        f"Any outcome is at most {number(ratio)} times as likely as it would be {other}.{but}",
-        f"Who thinks it an even bet {guess}, and knows everybody else's data, is after seeing this between "
-        f"{_percent(1 - high)} and {_percent(high)} sure.",
-        f"Any test of that which is allowed {FALSE_ALARMS * 100:.0f} % of false alarms finds the truth in at most "
-        f"{_percent(most)} of cases.",
-    ]
-
-
-def _percent(share: float) -> str:
-    """A share in percent, to two digits of its distance from 0 or 1.
-
-    >>> _percent(0.2689), _percent(0.99331), _percent(1.0)
-    ('27 %', '99.33 %', '100 %')
-    """
-    edge = 100 * min(share, 1 - share)
-    digits = 0 if edge >= 10 or edge <= 0 else min(12, 1 - math.floor(math.log10(edge)))
-    return f"{100 * share:.{digits}f} %"
+    other = (
+        "had any one person said something else" if risk.unit.n_is_public else "with or without any one person's data"
+    )
+    words = [f"Any outcome is at most {number(ratio)} times as likely as it would be {other}.{but}", str(risk)]
+    return [Words(words), Curve(risk.curve()), Facts(risk.facts()), Words([risk.assumption])]
 
 
 def cost(event: Event | Provenance) -> str:

@@ -12,6 +12,7 @@ from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.ledger.book import Ledger, Verification
 from dpgraph.privacy.records import PrivacyCost, decimal
+from dpgraph.privacy.risk import Risk
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Network
 
@@ -31,10 +32,9 @@ def _of_report(value: PrivacyReport | Network) -> Page:
     summary = f"{PrivacyCost(report.epsilon, report.delta)}; {neighbours(unit)}"
     source = (
         "No data were read for this page: all of it follows from the declared variables, the arcs and the budget; "
-        f"{given} probabilities stand for the data."
+        f"{given} probabilities stand for the data. The attacker's figures are of the recommended mechanism."
     )
-    words = Words([whom(unit), *promise(unit, report.epsilon, report.delta), source])
-    who = Section("Who would be protected", [words])
+    who = Section("Who would be protected", [Words([whom(unit)]), *promise(report.risk), Words([source])])
     if isinstance(network, Margins):
         return Page(title, summary, [who, *_of_tables(report, facts)])
     graph = drawn(network, "the network, coloured by what each variable's table costs", CHOOSE, report.arc_shares)
@@ -127,8 +127,7 @@ def _of_budget(budget: Budget) -> Page:
     ]
     used, all_of_it = float(spent.epsilon), float(budget.epsilon)
     bar = Intervals(["spent"], [used], [0.0], [used], "epsilon", (0.0, all_of_it))
-    promised = promise(budget.unit, budget.epsilon, budget.delta)
-    who = Words([whom(budget.unit), "If all of the budget is spent:", *promised])
+    who = [Words([whom(budget.unit), "If all of the budget is spent:"]), *promise(Risk.of(budget))]
     try:
         ledger = budget.ledger
     except ReleaseError:  # it lives in memory
@@ -139,7 +138,7 @@ def _of_budget(budget: Budget) -> Page:
         title, words, kept = f"The privacy ledger of {ledger.dataset}", f"{spent} of {whole}", _kept(ledger)
         facts += _ledger_facts(ledger)
     account = [Words([f"{used / all_of_it:.0%} of epsilon is spent."]), bar, Facts(facts)]
-    return Page(title, words, [Section("Who is protected", [who]), Section("The budget", account), *kept])
+    return Page(title, words, [Section("Who is protected", who), Section("The budget", account), *kept])
 
 
 def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:

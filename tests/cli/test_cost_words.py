@@ -21,6 +21,12 @@ def test_the_dearest_arc_is_told_with_what_leaving_it_out_would_buy(run):
     assert dearest["cost"] == pytest.approx(1 / (1 - float(share[:-1]) / 100), abs=0.02)
 
 
+def test_the_risk_of_the_recommended_mechanism_is_told(run):
+    risk = dg.privacy_cost(dg.read_network("net.toml"), epsilon=1).risk
+    assert str(risk) in words(run("cost", "net.toml", "--epsilon", "1"))
+    assert json.loads(run("cost", "net.toml", "--epsilon", "1", "--json").stdout)["risk"] == dict(risk.facts())
+
+
 def test_no_number_of_rows_is_asked_for_by_single_cells(run):
     """It was one to three million where 32 561 rows predict as well as without privacy."""
     assert "n needed" not in run("cost", "net.toml", "--epsilon", "0.1", "--n", "300").stdout

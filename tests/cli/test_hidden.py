@@ -5,6 +5,8 @@ import pytest
 
 import dpgraph as dg
 
+SEEDED = dg.testing.SeededNoise
+
 
 @pytest.fixture
 def model(run):
@@ -44,9 +46,18 @@ def test_a_report_has_transitions_and_emissions(model, run):
     assert max(map(len, told.split("\n"))) <= 120
 
 
-def test_a_report_of_something_else_is_its_one_line(run):
+def test_a_report_of_something_else_is_one_line_and_the_risk_if_its_noise_was_private(run):
     run("release", "rows.csv", "--network", "net.toml", "--epsilon", "1", "--out", "r.json")
-    assert "r.json: Release(NoisyCounts(" in run("report", "r.json").stdout
+    told, release = run("report", "r.json").stdout, dg.load("r.json")
+    assert "r.json: Release(NoisyCounts(" in told
+    risk = dg.results.Risk.of(release)
+    for words in (str(risk), risk.assumption, *(f"{name} {bound}" for name, bound in risk.facts())):
+        assert words in " ".join(told.split())
+    seeded = dg.release(
+        dg.count("rows.csv", release.value.network), dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=SEEDED(1)
+    )
+    dg.save(seeded, "seeded.json")
+    assert "An attacker" not in run("report", "seeded.json").stdout
     assert "[FileError]" in run("report", "none.json", code=1).stderr
 
 

@@ -20,8 +20,9 @@ from dpgraph.analysis.cost import GRID_COLUMNS as COLUMNS
 from dpgraph.analysis.cost import cost_grid
 from dpgraph.cli import main
 from dpgraph.files.networks import read_probabilities
-from dpgraph.pages.contents import BOX, FALSE_ALARMS, drawn, number, promise
+from dpgraph.pages.contents import BOX, drawn, number
 from dpgraph.pages.writing import TEMPLATES, html_of
+from dpgraph.privacy.risk import Risk
 from dpgraph.structure.layout import WAYPOINT, layered
 
 SEEDED = dg.testing.SeededNoise
@@ -424,21 +425,22 @@ def test_a_hundred_variables_are_placed_within_a_second():
     assert is_clear(network)
 
 
-def test_the_words_of_a_promise_are_its_bounds():
-    """Randomised response attains what is said of guesses and tests."""
-    for epsilon in (0.1, 1.0, 4.0):
-        truth = 1 / (1 + np.exp(-epsilon))
-        said = " ".join(promise(dg.PrivacyUnit(), epsilon))
-        share = float(re.search(r"between .* and ([\d.]+) %", said)[1]) / 100
-        assert share == pytest.approx(truth, abs=0.006)
-        power = float(re.search(r"in at most ([\d.]+) % of cases", said)[1]) / 100
-        lowest, highest = 1 - truth, truth  # P(answer yes | no), P(answer yes | yes)
-        attained = (
-            FALSE_ALARMS / lowest * highest
-            if lowest >= FALSE_ALARMS
-            else (highest + (FALSE_ALARMS - lowest) / (1 - lowest) * (1 - highest))
-        )
-        assert power == pytest.approx(attained, abs=0.006)
+def test_a_page_has_the_risk_its_curve_and_what_it_supposes():
+    unit = dg.PrivacyUnit("add-remove", 2)
+    gaussian = {"epsilon": 1, "delta": "1e-6", "unit": unit}
+    counts = dg.count(ROWS.assign(who=range(len(ROWS))), NETWORK, person="who", rows_per_person=2)
+    release = dg.release(counts, dg.GaussianMechanism(1, "1e-6"), budget=dg.Budget(**gaussian))
+    budget, report = dg.Budget(**gaussian, accounting="gdp"), dg.privacy_cost(NETWORK, **gaussian)
+    for value, risk in ((release, Risk.of(release)), (budget, Risk.of(budget)), (report, report.risk)):
+        page = html_of(value)
+        said = " ".join(texts_of(page).split())
+        for words in (str(risk), risk.assumption, *(f"{fact} {bound}" for fact, bound in risk.facts())):
+            assert words in said
+        shown = re.search(r'class="curve" points="([^"]*)"', page)[1].split()
+        assert len(shown) == len(risk.curve())
+        for point, (x, y) in zip(shown, risk.curve(), strict=True):
+            across, down = map(float, point.split(","))
+            assert ((across - 60) / 180, (190 - down) / 180) == pytest.approx((x, y), abs=1e-4)
 
 
 GRIDS = {

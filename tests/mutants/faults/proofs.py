@@ -3,6 +3,7 @@
 from tests.mutants.planting import Mutant
 
 SENSITIVITY, ELIMINATION = "tests/mechanisms/additive/test_sensitivity.py", "tests/structure/test_elimination.py"
+RISK = "tests/privacy/test_risk.py"
 COMPOSITION, SELECTION = "tests/privacy/test_composition.py", "tests/privacy/test_selection.py"
 
 MUTANTS = (
@@ -63,5 +64,47 @@ MUTANTS = (
         "- first] /= self._sizes[name]",
         "- first] /= 1",
         ("tests/structure/test_merging_search.py::test_every_step_takes_the_best_pair_there_is",),
+    ),
+    Mutant(
+        "a risk of half its mu",
+        "privacy/risk.py",
+        "m.ncdf(m.sqrt(_mpf(self.mu_squared)) +",
+        "m.ncdf(m.sqrt(_mpf(self.mu_squared)) / 2 +",
+        (f"{RISK}::test_a_count_with_gaussian_noise_attains_mu_at_its_centre_and_exceeds_it_nowhere",),
+    ),
+    Mutant(
+        "a risk that forgets delta",
+        "privacy/risk.py",
+        "most = [delta + m.exp(epsilon) * f,",
+        "most = [m.exp(epsilon) * f,",
+        (f"{RISK}::test_the_law_that_is_told_or_answered_at_random_attains_the_curve",),
+    ),
+    Mutant(
+        "a risk with false and true alarms exchanged",
+        "privacy/risk.py",
+        "(float(f), self.true_claims(f))",
+        "(self.true_claims(f), float(f))",
+        (f"{RISK}::test_the_curve_is_above_the_diagonal_from_corner_to_corner",),
+    ),
+    Mutant(
+        "a risk of a rho taken for its square",
+        "privacy/risk.py",
+        "m.exp(-(max(rare - root, 0) ** 2))",
+        "m.exp(-(max(rare - root**2, 0) ** 2))",
+        (f"{RISK}::test_figures_by_hand",),
+    ),
+    Mutant(
+        "a risk rounded down",
+        "privacy/risk.py",
+        "math.nextafter(near, math.inf))",
+        "math.nextafter(near, -math.inf))",
+        (f"{RISK}::test_no_figure_is_rounded_down",),
+    ),
+    Mutant(
+        "a risk of a seeded release told as if it were private",
+        "privacy/risk.py",
+        "if not value.private:",
+        "if value.private is None:",
+        (f"{RISK}::test_what_has_no_risk_is_refused",),
     ),
 )
