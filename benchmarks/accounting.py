@@ -6,8 +6,9 @@ Every release measures the network's maximal tables, with noise of one standard 
 that is independent or sums to zero, and Gaussian noise. No row is read: what fits follows from the events alone.
 
 * basic: epsilons and deltas add. A Gaussian release claims the share of delta of the number of releases.
-* zcdp: rhos add, whichever release is chosen next.
-* pld: the largest number whose price, as a list fixed beforehand, is within the budget.
+* zcdp, gdp: rhos, or squares of mus, add, whichever release is chosen next.
+* fixed list: the largest number whose numerical price, ``dg.cost(..., "pld")``, is within the budget. It checks the
+  others, and is no budget: it holds for lists fixed beforehand only.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ import click
 
 import dpgraph as dg
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
-from dpgraph.privacy.composition import rho_of, rho_within
-from dpgraph.privacy.noise import epsilon_of_rho
+from dpgraph.privacy.composition import SUMS
+from dpgraph.privacy.gdp import epsilon_of_mu
 from dpgraph.privacy.records import Event, Neighbours, PrivacyCost, PrivacyUnit
 
 DELTA = Fraction(1, 10**6)
@@ -44,11 +45,11 @@ def laplace(network: dg.Network, unit: PrivacyUnit, wanted: float, noise: Litera
 
 
 def gaussian(network: dg.Network, unit: PrivacyUnit, wanted: float, delta: Fraction) -> Event:
-    """The Gaussian release of that deviation, whose rho has a closed form."""
+    """The Gaussian release of that deviation, whose mu is nearly in closed form."""
     tables = len(network.maximal_families)
     moved = 2 if unit.n_is_public else 1
-    rho = Fraction(tables * moved) / (2 * Fraction(wanted) ** 2)
-    return GaussianMechanism(delta=delta, rho=rho, allocation="uniform").event(network, unit)
+    mu = math.sqrt(tables * moved) / wanted
+    return GaussianMechanism(delta=delta, mu=mu, allocation="uniform").event(network, unit)
 
 
 def largest(fits: Callable[[int], bool]) -> int:
@@ -64,18 +65,16 @@ def largest(fits: Callable[[int], bool]) -> int:
     return low
 
 
-def counted(event: Event, limit: PrivacyCost) -> tuple[int, int, int]:
-    """How many releases fit: basic, zcdp, pld."""
+def counted(event: Event, limit: PrivacyCost) -> list[int]:
+    """How many releases fit: basic, zcdp, gdp, and a list fixed beforehand."""
     if event.delta:
-        assert event.rho is not None
-        rho = event.rho
-        basic = largest(lambda k: k * epsilon_of_rho(rho, limit.delta / k) <= limit.epsilon)
+        square = Fraction(event.mu or 0) ** 2
+        basic = largest(lambda k: k * epsilon_of_mu(square, limit.delta / k) <= limit.epsilon)
     else:
         basic = int(limit.epsilon // event.epsilon)
-    charged = rho_of(event)
-    assert charged is not None
-    planned = largest(lambda k: dg.cost([event] * k, "pld", limit.delta).epsilon <= limit.epsilon)
-    return basic, int(rho_within(limit) // charged), planned
+    filters = [int(added.within(limit) // (added.price(event) or 0)) for added in SUMS.values()]
+    fixed = largest(lambda k: dg.cost([event] * k, "pld", limit.delta).epsilon <= limit.epsilon)
+    return [basic, *filters, fixed]
 
 
 @click.command()
@@ -87,8 +86,8 @@ def main(name: str, deviations: str, epsilons: str, neighbours: Neighbours) -> N
     """Prints a line for each kind of noise, deviation and budget."""
     network, unit = dg.read_network(f"example:{name}"), PrivacyUnit(neighbours)
     print(f"{name}: {len(network.maximal_families)} maximal tables, {unit}, delta {float(DELTA):g}")
-    print("| noise | deviation | epsilon of one | budget | basic | zcdp | pld |")
-    print("|---|---|---|---|---|---|---|")
+    print("| noise | deviation | epsilon of one | budget | basic | zcdp | gdp | fixed list |")
+    print("|---|---|---|---|---|---|---|---|")
     for wanted in map(float, deviations.split(",")):
         events = {"Gaussian": gaussian(network, unit, wanted, DELTA)}
         events["Laplace"] = laplace(network, unit, wanted, "independent")

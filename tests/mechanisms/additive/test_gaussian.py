@@ -15,6 +15,7 @@ from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.privacy.gdp import mu_within
 from dpgraph.privacy.measurements import DiscreteGaussian
 from dpgraph.privacy.noise import epsilon_of_rho, rho_of_epsilon
+from dpgraph.privacy.records import exact
 from tests.conclusions import law_test
 from tests.everything import everything
 from tests.mechanisms.additive.test_laplace import APART, TINY, UNITS, exact_tables, neighbours
@@ -109,6 +110,15 @@ def test_what_the_tables_spend_adds_up_to_rho(name, mechanism):
         moved = (2 if unit.n_is_public else 1) * unit.rows_per_person**2
         spent = sum(moved / (2 * Fraction(m.law.scale) ** 2) for m in event.measurements)
         assert event.rho * Fraction(999999, 1000000) <= spent <= event.rho
+
+
+@pytest.mark.parametrize("mu", [0.11835219033150001, "1/3", Fraction(1, 7), 2])
+def test_a_mu_of_many_digits_is_rounded_down(mu):
+    """Half of a budget's mu, say: the event keeps twelve digits, rounded up, and must not pass the claim."""
+    mechanism = GaussianMechanism(delta="1e-6", mu=mu)
+    event = mechanism.event(NETWORK, ADD)
+    assert exact(mu) * (1 - Fraction(1, 10**11)) <= mechanism.mu <= exact(mu)
+    assert event.mu <= mechanism.mu
 
 
 def test_epsilon_and_rho_are_two_names_of_one_claim():
