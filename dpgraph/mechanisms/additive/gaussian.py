@@ -77,15 +77,15 @@ class GaussianMechanism:
         delta: Above 0 and below 1; choose it far below one over the number of persons.
         rho: The zero-concentrated budget, instead of epsilon, which then follows by conversion. Both may be
             given if rho is small enough for the claim.
-        mu: The same in Gaussian differential privacy, such as a share of ``Budget.mu``: half the variance budget is
-            ``mu / sqrt(2)``.
+        mu: The same in Gaussian differential privacy, rounded down to twelve digits, such as a share of ``Budget.mu``:
+            squares add, so half a mu is a quarter of the budget.
         tables: ``"maximal"`` (default), ``"families"`` or ``"merged"``; see ``measured_tables``.
         allocation: ``"optimal"`` (default) or ``"uniform"``; see ``shares``.
         basis: ``"tables"`` (default) or ``"residual"``, whose release is ``NoisyCoefficients``; tables and allocation
             have no meaning there.
 
     Raises:
-        ReleaseError: If delta is missing, 0, or not below 1, if neither epsilon nor rho is given or they contradict
+        ReleaseError: If delta is missing, 0, or not below 1, if none of epsilon, mu and rho is given or they contradict
             each other, or a setting is not one of these.
 
     >>> from dpgraph.structure.network import Network
@@ -232,7 +232,7 @@ def by_mu(mu_squared: Fraction) -> Scale:
 def gaussian_measurements(
     description: Description, mechanism: GaussianMechanism, unit: PrivacyUnit
 ) -> tuple[Measurement, ...]:
-    """The measurements of a description, with their shares of rho; by default all blocks have one scale."""
+    """The measurements of a description, with their shares of the budget; by default all blocks have one scale."""
     if (mechanism.tables, mechanism.allocation, mechanism.basis) != ("maximal", "optimal", "tables"):
         raise ReleaseError("tables=, allocation= and basis= are for counts of a network; leave them out for moments")
     if isinstance(description, MomentDescription):  # the posterior of a family's moments is that of Laplace noise
