@@ -136,7 +136,7 @@ def test_pure_mechanisms_cost_what_randomised_response_does():
 @given(st.floats(1e-3, 60), st.floats(0.001, 0.999))
 @settings(max_examples=examples(60), deadline=None)
 def test_pure_parts_cost_at_most_the_mu_of_their_sum(epsilon, part):
-    """Squared mus of a pure epsilon grow faster than it, up to the twelfth digit: groups that share one cost no more."""
+    """Squared mus of a pure epsilon grow faster than it, to the last digit: groups that share one cost no more."""
     one, other = Fraction(epsilon * part), Fraction(epsilon * (1 - part))
     apart = pure_mu_squared(one) + pure_mu_squared(other)
     assert apart <= pure_mu_squared(one + other) * (1 + Fraction(3, 10**11))
