@@ -40,7 +40,7 @@ BREAKS = [
     ("privacy/release.py", "dpgraph.privacy.exact_loss", "seeded and recording noise is out of reach"),
     ("cli/output.py", "dpgraph.testing", "seeded and recording noise is out of reach"),
     ("mechanisms/additive/laplace.py", "opendp.measurements", "opendp lives in privacy.noise"),
-    ("privacy/noise.py", "mpmath", "mpmath lives in privacy.gdp"),
+    ("privacy/noise.py", "mpmath", "mpmath lives in privacy.gdp and privacy.risk"),
     ("mechanisms/additive/gaussian.py", "dp_accounting.pld", "dp-accounting lives in privacy.composition"),
     ("privacy/ledger/sqlite.py", "psycopg", "psycopg lives in privacy.ledger.postgres"),
     ("models/naive_bayes.py", "dpgraph.privacy.ledger.account", "the privacy wall"),
