@@ -20,6 +20,7 @@ from dpgraph.estimators.cross_validation import ClosedDoor
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import Made, Receipt
 from dpgraph.privacy.exact_loss import NoiseCall, RecordingNoise, check_same_call, same_value
+from dpgraph.privacy.gdp import epsilon_of_mu, pure_mu_squared, root, unit_shift
 from dpgraph.privacy.noise import epsilon_of_rho
 from dpgraph.privacy.records import CROSS_VALIDATION, PAID_IN_PARTS, Event
 from tests.selection import neighbours
@@ -48,12 +49,15 @@ class Largest:
 
     epsilon: Fraction | float
     rho: Fraction
+    mu_squared: Fraction
     claimed: Event
     pairs: int
 
     @property
     def share(self) -> Fraction | float:
-        """Loss over claim: of rho where the claim has a delta, else of epsilon."""
+        """Loss over claim: of mu or rho where the claim has a delta, else of epsilon."""
+        if self.claimed.delta and self.claimed.mu is not None:
+            return self.mu_squared / self.claimed.mu**2
         if self.claimed.delta:
             assert self.claimed.rho is not None
             return self.rho / self.claimed.rho
@@ -64,7 +68,8 @@ class Largest:
         claim, room = self.claimed, 1 + slack
         assert self.share <= room, f"{claim.mechanism} loses {float(self.share)} of its claim"
         if claim.delta:
-            assert epsilon_of_rho(self.rho, claim.delta) <= claim.epsilon
+            priced = [epsilon_of_rho(self.rho, claim.delta) if self.rho else Fraction(0)]
+            assert min(*priced, epsilon_of_mu(self.mu_squared, claim.delta)) <= claim.epsilon
         if claim.rho is not None:
             assert self.rho <= claim.rho * room, f"{claim.mechanism} claims a rho below its loss"
 
@@ -128,11 +133,12 @@ def largest_loss(
         for members in groups.values():
             here = [(one, other) for one, other in pairs if one in members]
             check_replay([runs[rows] for rows in members])
-            epsilon, rho = _largest([runs[rows].calls for rows in members], _places(members, here))
-            found.append(Largest(epsilon, rho, together(runs[members[0]].charged), len(here)))
+            epsilon, rho, square = _largest([runs[rows].calls for rows in members], _places(members, here))
+            found.append(Largest(epsilon, rho, square, together(runs[members[0]].charged), len(here)))
     assert len({one.claimed for one in found}) == 1
     worst = max(found, key=lambda one: one.share)
-    return Largest(worst.epsilon, max(one.rho for one in found), worst.claimed, len(pairs) * scripts)
+    largest = [max(getattr(one, name) for one in found) for name in ("rho", "mu_squared")]
+    return Largest(worst.epsilon, *largest, worst.claimed, len(pairs) * scripts)
 
 
 def together(charged: tuple[Event, ...]) -> Event:
@@ -143,7 +149,9 @@ def together(charged: tuple[Event, ...]) -> Event:
     rho = None if None in rhos else sum((Fraction(one or 0) for one in rhos), Fraction(0))
     zero = Fraction(0)
     epsilon, delta = sum((e.epsilon for e in charged), zero), sum((e.delta for e in charged), zero)
-    return Event(" + ".join(event.mechanism for event in charged), epsilon, delta, rho=rho)
+    mus = [event.mu for event in charged]
+    mu = None if None in mus else root(sum((Fraction(one or 0) ** 2 for one in mus), zero), up=True)
+    return Event(" + ".join(event.mechanism for event in charged), epsilon, delta, rho=rho, mu=mu)
 
 
 def check_replay(runs: list[Run]) -> None:
@@ -162,10 +170,11 @@ def _places(members: list[Rows], pairs: list[tuple[Rows, Rows]]) -> np.ndarray:
     return np.array([(place[one], place[other]) for one, other in pairs]).T
 
 
-def _largest(records: list[list[NoiseCall]], pairs: np.ndarray) -> tuple[Fraction | float, Fraction]:
-    """The largest epsilon and rho over all pairs of records of the same calls."""
+def _largest(records: list[list[NoiseCall]], pairs: np.ndarray) -> tuple[Fraction | float, Fraction, Fraction]:
+    """The largest epsilon, rho and squared mu over all pairs of records of the same calls."""
     ends: dict[Fraction, Any] = {}
     squares: dict[Fraction, Any] = {}
+    columns: dict[tuple[str, Fraction], list[Any]] = {}
     one, other = pairs
     covered = True
     for calls in zip(*records, strict=True):
@@ -173,9 +182,34 @@ def _largest(records: list[list[NoiseCall]], pairs: np.ndarray) -> tuple[Fractio
         differences = inputs[one] - inputs[other]
         ends[call.scale] = ends.get(call.scale, 0) + call.moved(differences)
         squares[call.scale] = squares.get(call.scale, 0) + call.moved_squared(differences)
+        columns.setdefault((_kind(call), call.scale), []).append(
+            call.moved(differences) // call.times if call.kind.startswith("choose") else call.moved_squared(differences)
+        )
         covered = covered and (call.pure or not differences.any())
     epsilon = _largest_sum(ends, Fraction) if covered else float("inf")
-    return epsilon, _largest_sum(squares, lambda scale: 8 * scale**2)
+    return epsilon, _largest_sum(squares, lambda scale: 8 * scale**2), _largest_mu_squared(columns)
+
+
+def _kind(call: NoiseCall) -> str:
+    """How a call is priced in squared mus: by squares of moves, or draw by draw."""
+    return f"{call.times} draws" if call.kind.startswith("choose") else "gaussian" if not call.pure else "pure"
+
+
+def _largest_mu_squared(columns: dict[tuple[str, Fraction], list[Any]]) -> Fraction:
+    """Gaussian squares by the law's own, draws by their range, and pure noise by pi / 2 times its squared epsilon."""
+
+    @cache
+    def price(kind: str, scale: Fraction, moved: int) -> Fraction:
+        if kind == "gaussian":
+            return Fraction(moved) / 4 * unit_shift(float(scale))
+        if kind == "pure":  # 355 / 113 is above pi
+            return Fraction(moved) * Fraction(355, 113) / (8 * scale**2)
+        return int(kind.split()[0]) * pure_mu_squared(Fraction(moved) / scale / 2) if moved else Fraction(0)
+
+    keys = [key for key, many in columns.items() for _ in many]
+    rows = set(zip(*(np.asarray(one).tolist() for many in columns.values() for one in many), strict=True))
+    sums = (sum((price(*key, n) for key, n in zip(keys, row, strict=True)), Fraction(0)) for row in rows)
+    return max(sums, default=Fraction(0))
 
 
 def _largest_sum(parts: dict[Fraction, Any], unit_of: Callable[[Fraction], Fraction]) -> Fraction:
