@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -273,14 +274,22 @@ def warn_if_not_mixed(diagnostics: Mapping[str, Any], *, stacklevel: int = 3) ->
 
 
 def warn_if_mostly_prior(shares: Mapping[str, float], *, stacklevel: int = 3) -> None:
-    """Warns of unknowns more than half of whose posterior is prior; a share is nan where it is not known."""
+    """Warns of unknowns more than half of whose posterior is prior; a share is nan where it is not known.
+
+    Where noise decides, what rows say of a coefficient grows with the square of n epsilon: were the prior to stay, a
+    share s of variance would be a half at sqrt(s / (1 - s)) times n epsilon; it is below, as the prior is learned too.
+    """
     above = [name for name, share in shares.items() if share > MOST_PRIOR]
     if above:
+        largest = max(shares[name] for name in above)
+        more = math.sqrt(largest / (1 - largest)) if largest < 1 else math.inf
+        times = f"about {more:.1f} times" if more < 10 else "more than ten times"
         named = ", ".join(above[:5]) + (", ..." if len(above) > 5 else "")
         warnings.warn(
             f"most of the posterior of {len(above)} of {len(shares)} coefficients is prior, as noise hides what the "
             f"rows say of them: {named}; coefficients_ has the share of each in its column prior. Spend more epsilon, "
-            "declare narrower bounds or fewer columns, or state a prior that you believe",
+            "declare narrower bounds or fewer columns, or state a prior that you believe. The largest share should be "
+            f"below a half with {times} the rows, or {times} the epsilon",
             PriorWarning,
             stacklevel=stacklevel,
         )

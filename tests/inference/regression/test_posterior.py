@@ -9,7 +9,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.inference import draws as thresholds
-from dpgraph.inference.draws import warn_if_not_mixed
+from dpgraph.inference.draws import warn_if_mostly_prior, warn_if_not_mixed
 from dpgraph.inference.regression import posterior
 from dpgraph.inference.regression.chain import Kept, sampled
 from dpgraph.inference.regression.draws import scaled_columns
@@ -394,3 +394,18 @@ def test_coefficients_in_units_predict_what_weights_do():
         made.predict({"age": [1.0]})
     with pytest.raises(dg.errors.DomainError, match="nulls"):
         made.predict(values | {"age": np.full(50, math.nan)})
+
+
+@pytest.mark.parametrize(
+    ("shares", "words"),
+    [
+        ({"x": 0.8, "z": 0.1}, "about 2.0 times the rows"),
+        ({"x": 0.9, "z": 0.6}, "about 3.0 times the rows"),
+        ({"x": 0.995}, "more than ten times the rows"),
+        ({"x": 1.0}, "more than ten times the epsilon"),
+    ],
+)
+def test_a_posterior_that_is_mostly_prior_says_how_many_rows_would_do(shares, words):
+    """A half of the variance is at sqrt(s / (1 - s)) times n epsilon: 2 of .8, 3 of .9."""
+    with pytest.warns(dg.errors.PriorWarning, match=words):
+        warn_if_mostly_prior(shares)
