@@ -41,7 +41,7 @@ def ledger() -> None:
 @DELTA
 @NEIGHBOURS
 @ROWS_PER_PERSON
-@click.option("--accounting", default="basic", help="How charges add.")
+@click.option("--accounting", default="basic", help="How charges add: basic, gdp or zcdp.")
 @click.option("--source", metavar="TEXT", help="A name for the source of the rows; one source has one budget.")
 @click.option("--who", metavar="NAME", default="", show_default=False, help="Who makes it.")
 def create(place: str, dataset: str, neighbours: str, rows_per_person: int, **settings: Any) -> None:
