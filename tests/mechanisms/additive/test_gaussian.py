@@ -129,6 +129,7 @@ def test_epsilon_and_rho_are_two_names_of_one_claim():
     assert epsilon_of_rho(rho * (1 + Fraction(1, 10**9)), delta) > 1
     by_rho, by_mu = GaussianMechanism(delta="1e-6", rho=rho), GaussianMechanism(delta="1e-6", mu=mu)
     assert by_rho.epsilon == pytest.approx(1, rel=1e-9)
+    assert GaussianMechanism(delta="1e-6", rho="1/7").epsilon >= epsilon_of_rho(Fraction(1, 7), delta)
     assert by_mu.epsilon == pytest.approx(1, rel=1e-9)
     mechanism = GaussianMechanism(1, "1e-6")
     assert GaussianMechanism(1, 1e-6) == mechanism

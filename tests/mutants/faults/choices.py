@@ -78,7 +78,7 @@ MUTANTS = (
     Mutant(
         "the rho of parts that are paid together, not held to theirs",
         "privacy/composition.py",
-        "(whole is None or whole > claim)",
+        "whole is None or whole > claim",
         "whole is None",
         (f"{PAID}::test_a_file_that_claims_less_than_its_parts_cost_together_is_refused",),
     ),

@@ -68,9 +68,9 @@ CLAIMS = (
     Mutant(
         "the epsilon of a rho rounded down",
         "mechanisms/additive/gaussian.py",
-        "    converted = epsilon_of_rho(budget, slack)",
-        "    converted = rounded(epsilon_of_rho(budget, slack), up=False)",
-        _mechanism(f"GaussianMechanism: maximal, optimal; {ARC}"),
+        "epsilon_of_rho(budget, slack) if mu is None",
+        "rounded(epsilon_of_rho(budget, slack), up=False) if mu is None",
+        ("tests/mechanisms/additive/test_gaussian.py::test_epsilon_and_rho_are_two_names_of_one_claim",),
     ),
     Mutant(
         "the rho of an epsilon rounded up",

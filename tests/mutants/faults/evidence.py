@@ -29,7 +29,7 @@ MUTANTS = (
         "privacy/records.py",
         "    if event.delta == 0:\n        if not ways:\n",
         "    if event.delta > 0:\n        return None\n    if event.delta == 0:\n        if not ways:\n",
-        (f"{CLAIMS}::test_the_conversion_of_rho_is_opendps_to_nine_digits",),
+        ("tests/privacy/test_gdp.py::test_the_mu_of_an_event_is_the_root_of_its_squares",),
     ),
     Mutant(
         "blocks that move together priced by the largest alone",
