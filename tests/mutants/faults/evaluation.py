@@ -124,8 +124,8 @@ MUTANTS = (
     Mutant(
         "the score of a class without its truth",
         "statistics/outcomes.py",
-        "own, place = truth == k,",
-        "own, place = predicted == k,",
+        "truth == k, ",
+        "predicted == k, ",
         (f"{SUMS}::test_each_of_several_classes_is_counted_by_the_bin_of_its_probability",),
     ),
     Mutant(
