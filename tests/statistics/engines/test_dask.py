@@ -69,6 +69,7 @@ def test_a_declared_group_alone_is_counted(where, scheduler, tmp_path):
     assert tables(dg.count(path, NETWORK, where=where, engine="dask")) == expected
 
 
+@pytest.mark.filterwarnings("ignore::dpgraph.privacy.errors.DomainWarning")
 @pytest.mark.parametrize("case", REFUSED)
 def test_rows_that_do_not_fit_are_refused_as_in_memory(case, scheduler):
     rows, network = strict(**REFUSED[case]), dg.Network.of(STRICT, {})
