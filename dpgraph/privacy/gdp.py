@@ -9,6 +9,7 @@ rounded in the direction that promises less: mpmath computes with guard digits, 
 from __future__ import annotations
 
 import math
+from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -22,6 +23,9 @@ DIGITS = 50
 
 #: A delta below 10 to the minus this is said to be that: no file or setting holds a smaller one.
 LEAST_DELTA = 1300
+
+#: Squares of mus beyond these are bounded: delta is at most 1, and at most mu / 2.
+LARGEST_SQUARE, LEAST_SQUARE = 10**12, Fraction(1, 10**200)
 
 #: Above this epsilon the mu of a pure mechanism is bounded by sqrt(8 epsilon).
 LARGE = 100
@@ -102,12 +106,19 @@ def delta_of_mu(mu_squared: Fraction, epsilon: Fraction) -> Fraction:
 
     if mu_squared <= 0:
         return Fraction(0)
+    if mu_squared > LARGEST_SQUARE:
+        return Fraction(1)
+    if mu_squared < LEAST_SQUARE:
+        return root(mu_squared, up=True) / 2
+    away = 2 * epsilon - mu_squared  # the loss is beyond away / (2 mu) deviations, a chance of exp(-away^2 / (8 mu^2))
+    if away > 0 and away**2 > 24_000 * mu_squared:
+        return Fraction(1, 10**LEAST_DELTA)
     with mpmath.workdps(DIGITS + max(0, -math.frexp(mu_squared)[1])):
         mu = mpmath.sqrt(mpmath.mpf(mu_squared.numerator) / mu_squared.denominator)
         loss = mpmath.mpf(epsilon.numerator) / epsilon.denominator
         over = mpmath.exp(loss) * mpmath.ncdf(-loss / mu - mu / 2)
         found = mpmath.ncdf(mu / 2 - loss / mu) - over
-        return _rounded(max(found, mpmath.mpf(10) ** -LEAST_DELTA), up=True)
+        return min(Fraction(1), _rounded(max(found, mpmath.mpf(10) ** -LEAST_DELTA), up=True))
 
 
 @lru_cache(maxsize=1024)
@@ -147,10 +158,9 @@ def _between(low: Fraction, high: Fraction) -> Fraction:
 
 def root(square: Fraction, *, up: bool) -> Fraction:
     """The root of a fraction to twelve digits, above or below it."""
-    found = rounded(Fraction(math.sqrt(square)), up=up)
-    while found**2 < square if up else found**2 > square:
-        found = rounded(found * (1 + Fraction(1 if up else -1, 10**11)), up=up)
-    return found
+    context = Context(prec=40)
+    near = Fraction(context.sqrt(context.divide(Decimal(square.numerator), Decimal(square.denominator))))
+    return rounded(near * (1 + Fraction(1 if up else -1, 10**35)) if near**2 != square else near, up=up)
 
 
 def _rounded(value: Any, *, up: bool) -> Fraction:

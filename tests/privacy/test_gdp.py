@@ -179,6 +179,21 @@ def test_conversions_are_inverse_and_err_on_the_safe_side(epsilon, delta):
     assert priced <= epsilon <= priced * (1 + Fraction(1, 10**8))
 
 
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2**4000), Fraction(1), Fraction(2**4000)])
+@pytest.mark.parametrize(
+    "square", [Fraction(1, 10**1200), Fraction(1, 10**190), Fraction(1), Fraction(10**12), Fraction(2**4000)]
+)
+def test_numbers_of_a_hostile_file_take_no_time_and_are_priced_above(square, epsilon):
+    """Numbers in files have up to 4096 bits: no power of e of that size is computed, and no delta is too small."""
+    delta = delta_of_mu(square, epsilon)
+    assert 0 < delta <= 1 + Fraction(1, 10**11)
+    if epsilon < 1 and square < Fraction(1, 10**180):  # 2 Phi(mu / 2) - 1 is nearly mu / sqrt(2 pi)
+        assert delta >= root(square, up=False) * Fraction(39, 100)
+    if square >= 10**12 and epsilon <= 1:
+        assert delta == 1
+    assert root(square, up=False) ** 2 <= square <= root(square, up=True) ** 2
+
+
 def test_a_mu_within_delta_alone_costs_no_epsilon():
     assert epsilon_of_mu(Fraction(1, 10**20), Fraction(1, 100)) == 0
     assert delta_of_mu(Fraction(0), Fraction(1)) == 0

@@ -298,4 +298,18 @@ MUTANTS = (
         "math.comb(steps + levels, levels - 1)",
         ("tests/papers/test_zhang.py::test_candidates_are_counted_by_stars_and_bars",),
     ),
+    Mutant(
+        "a classifier of one release with the posterior of another",
+        "models/naive_bayes.py",
+        "not _are_means(self.probabilities, self.posterior.mean())",
+        "False",
+        ("tests/privacy/test_whole_records.py::test_a_classifier_refuses_the_posterior_of_another_release",),
+    ),
+    Mutant(
+        "a delta of numbers beyond use said to be nothing",
+        "privacy/gdp.py",
+        "return root(mu_squared, up=True) / 2",
+        "return Fraction(1, 10**LEAST_DELTA)",
+        ("tests/privacy/test_gdp.py::test_numbers_of_a_hostile_file_take_no_time_and_are_priced_above",),
+    ),
 )
