@@ -148,7 +148,7 @@ class PrivacyReport:
 
     @cached_property
     def risk(self) -> Risk:
-        """What the release by the recommended mechanism would leave to an attacker who knows all other rows."""
+        """The power of an attacker who knows all other rows, after a release by the recommended mechanism."""
         return Risk.of(self.recommended.event(self.network, self.unit), self.unit)
 
     @property

@@ -135,7 +135,7 @@ def _check_network(network: Network, target: str) -> None:
 
 
 def _are_means(tables: Probabilities, means: Probabilities) -> bool:
-    """Whether tables are the means of a posterior, which so has their release and no other."""
+    """True if tables are the means of a posterior, so that both are of one release."""
     names = tables.network.domain.names
     return all(np.allclose(tables.table(name), means.table(name), rtol=1e-6, atol=1e-12) for name in names)
 

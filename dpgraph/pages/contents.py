@@ -152,7 +152,7 @@ def whom(unit: PrivacyUnit) -> str:
 
 
 def promise(risk: Risk) -> list[Any]:
-    """The promise to one person: what changes, what an attacker can find out, and what that supposes.
+    """The promise to one person, with the power of an attacker and its assumptions.
 
     >>> promise(Risk(1, 0, PrivacyUnit()))[0].sentences[0]
     'Any outcome is at most 2.72 times as likely as it would be had any one person said something else.'

@@ -1,4 +1,4 @@
-"""Gaussian differential privacy: the mu of integer noise and of pure mechanisms, and what a mu costs.
+"""Gaussian differential privacy: the mu of integer noise and of pure mechanisms, and its epsilon and delta.
 
 A mechanism is mu-GDP if its outputs on two neighbours are no easier to tell apart than draws of N(0, 1) and N(mu, 1)
 (Dong, Roth and Su 2022). The squares of mus add, also where each release is chosen after seeing the ones before it
