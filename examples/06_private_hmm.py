@@ -24,7 +24,11 @@ def simulated() -> None:
     domain = dg.read_domain("example:event_log")
     log = event_log.simulate(seed=1)
     print(f"{len(log.rows)} simulated incidents, {domain.sizes['region']} regions, {domain.sizes['month']} months.")
-    whom = {"an incident": {}, "everything of a reporter": {"person": "reporter", "rows_per_person": 3}}
+    incident, reporter = dg.Budget(5), dg.Budget(5, unit=dg.PrivacyUnit("add-remove", rows_per_person=3))
+    whom = {
+        "an incident": {"budget": incident},
+        "everything of a reporter": {"budget": reporter, "person": "reporter", "rows_per_person": 3},
+    }
     for name, settings in whom.items():
         model = dg.PrivateHMM(3, domain, epsilon=5, iterations=100, burn_in=100, **settings).fit(log.rows)
         found = model.predict()["state"].to_numpy().reshape(log.states.shape)
@@ -47,8 +51,10 @@ def incidents() -> None:
     cells = pd.DataFrame([(c, m) for c in domain.levels("city") for m in domain.levels("month")])
     held = cells.set_axis(["city", "month"], axis=1)[np.random.default_rng(0).random(len(cells)) < 0.1]
     print(f"\n{len(log)} public incident records, {domain.sizes['city']} cities, {domain.sizes['month']} months.")
+    budget = dg.Budget(2)  # both fits read the same records
     for inference in ("noise-aware", "plug-in"):
-        model = dg.PrivateHMM(3, domain, 1, "city", "month", inference=inference, iterations=100, burn_in=100)
+        settings = {"inference": inference, "budget": budget, "iterations": 100, "burn_in": 100}
+        model = dg.PrivateHMM(3, domain, 1, "city", "month", **settings)
         model.fit(log, held_out=held)
         # Events held out are private as any others; those of cells, which are public, that the fit did not read.
         score = dg.evaluate(model, log.merge(held), epsilon=1, budget=dg.Budget(1))["nats an entry"]

@@ -25,4 +25,5 @@ def test_an_example_runs_and_says_what_it_showed(path):
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "Shown: " in done.stdout
-    assert done.stderr == ""
+    said = [line for line in done.stderr.splitlines() if not line.startswith("compiling the sampler once")]
+    assert said == []
