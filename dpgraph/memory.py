@@ -45,10 +45,7 @@ def room(wanted: float, error: type[Exception]) -> float:
 
 
 def check(needed: float, what: str, way_out: str, error: type[Exception]) -> None:
-    """Refuses a step beyond the limit before it takes memory; ``needed`` is from public sizes alone.
-
-    The error names the step (``what``, such as "this release"), its bytes, and ``way_out``.
-    """
+    """Refuses a step (``what``) beyond the limit, from public sizes alone, with a ``way_out``."""
     if not fits(needed, error):
         most = f"{VARIABLE}={os.environ[VARIABLE]}" if os.environ.get(VARIABLE) else "half of the memory that is free"
         raise error(f"{what} would take about {size(needed)} of memory, more than {most}: {way_out}, or set {VARIABLE}")

@@ -37,11 +37,7 @@ MECHANISMS = ("auto", "laplace", "gaussian", "fourier", "posterior-sample", "map
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """One mechanism on one network: its measurements and the noise variance of a cell of each family.
-
-    ``grid`` is how many units of the released integers make one row, for fixed-point statistics. ``usable`` says
-    whether the mechanism may be recommended, and ``paper`` marks the mechanism that the others are compared with.
-    """
+    """One mechanism's measurements and cell variances; ``grid`` units make a row, ``usable`` may be recommended."""
 
     label: str
     mechanism: Any
@@ -68,11 +64,7 @@ def ranked(
     unit: PrivacyUnit,
     counts: Mapping[Family, Reals] | None = None,
 ) -> list[Candidate]:
-    """Every mechanism with a price in closed form, the smallest error over all family cells first; unknown errors last.
-
-    Gaussian mechanisms need a delta above 0. The errors of posterior draws depend on ``counts``, which are
-    hypothetical; without them these errors are NaN.
-    """
+    """Mechanisms with a price in closed form, smallest error first; draws need ``counts``, Gaussian noise a delta."""
     found = [*_laplace(network, epsilon, unit)]
     if max(network.domain.sizes.values()) <= MOST_LEVELS:
         found += _fourier(network, epsilon, unit)

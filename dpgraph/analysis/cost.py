@@ -524,11 +524,7 @@ def family_rows(network: Network, best: Candidate, n: int | None, margins: Mappi
 
 
 def _margins(network: Network | Probabilities) -> dict[Family, Reals]:
-    """The margin of each family: uniform for a bare DAG, one array for all tables of as many levels and rows.
-
-    Errors under public probabilities are estimated from rows drawn with a fixed seed, so the report repeats; nothing
-    here is private.
-    """
+    """The margin of each family: uniform for a bare DAG, else estimated from rows drawn with a fixed seed."""
     margins: dict[Family, Reals] = {}
     if not isinstance(network, Probabilities):
         uniform: dict[tuple[int, int], Reals] = {}

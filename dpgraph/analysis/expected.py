@@ -27,10 +27,7 @@ STEPS = 60
 
 
 def expected_variation(counts: Reals, rmse: float) -> float:
-    """Half the expected absolute error of hypothetical counts under normal noise, negative results set to 0.
-
-    E|max(c + e, 0) - c| = s / sqrt(2 pi) (2 - exp(-c^2 / 2 s^2)) + c Phi(-c / s), summed over cells.
-    """
+    """Half the expected absolute error of counts c under normal noise, negative results set to 0, summed over cells."""
     from scipy.special import ndtr
 
     if rmse == 0:
@@ -89,11 +86,7 @@ def normal_quadrature() -> tuple[Reals, Reals]:
 
 
 def draw_error(counts: Reals, temperature: float, prior: float = 1.0) -> float:
-    """The mean squared error of one cell, in rows, of tables drawn from a posterior tempered by T.
-
-    A row of a table is drawn from Dirichlet(prior + counts / T), which misses counts / total by its bias and by its
-    variance m (1 - m) / (A + 1); times the row's total that is rows. Counts have axes (variable, *parents).
-    """
+    """The mean squared error of a cell, in rows, of tables drawn from a posterior tempered by T: bias and variance."""
     total = counts.sum(axis=0)
     concentration = prior + counts / temperature
     size = concentration.sum(axis=0)
@@ -111,10 +104,7 @@ def log_gamma_divergence(y: npt.ArrayLike, x: npt.ArrayLike) -> Reals:
 
 
 def worst_error(tables: Sequence[tuple[Reals, float]], n: float) -> float:
-    """The largest expected total variation error of any margin with n rows.
-
-    ``tables`` are margins that sum to 1, each with the standard error of one of its cells in rows.
-    """
+    """The largest expected total variation error of margins with n rows, each with the error of a cell in rows."""
     return max(expected_variation(share * n, rmse) / n for share, rmse in tables)
 
 

@@ -256,10 +256,7 @@ class _Study:
     seed: int
 
     def trial(self, seed: np.random.SeedSequence) -> dict[str, npt.NDArray[Any]]:
-        """Simulates a data set and ranks the truth among posterior draws; each array has a column for each parameter.
-
-        ``places`` has the place of every posterior draw among them, ``reference`` one draw given the exact counts.
-        """
+        """Ranks the truth, and each draw (``places``), among the draws of a simulated data set, by parameter."""
         rng = np.random.default_rng(seed)
         if isinstance(self.prior, HierarchicalPrior):
             truth = self.prior.sample(self.network, rng)

@@ -104,11 +104,7 @@ def once(network: Network, mechanism: Any, unit: PrivacyUnit, rows: Rows, script
 
 
 def check_replay(one: Run, other: Run) -> None:
-    """Refuses two runs of which anything differs but the inputs of noise calls.
-
-    Raises:
-        InferenceError: Naming what differs, never a value.
-    """
+    """Refuses two runs of which anything differs but the inputs of noise calls; it names what, never a value."""
     if one.error != other.error:
         raise InferenceError("an exception, or its words, depends on the rows")
     for number, (a, b) in enumerate(zip_longest(one.calls, other.calls), start=1):
@@ -132,11 +128,7 @@ def exact_loss_check(
     seed: int = 0,
     beat: Callable[[], None] = lambda: None,
 ) -> Check:
-    """The largest loss of a mechanism over neighbours of the network's data sets, against its claim.
-
-    The first few pairs are tried in any case, further ones while the clock has time. ``scripts`` is how many pasts are
-    tried of mechanisms whose later draws depend on earlier ones; ``beat`` is called at every run.
-    """
+    """The largest loss of a mechanism over neighbours against its claim: a few pairs, more while there is time."""
     blank = Check("exact loss", repr(mechanism), "not possible", "", SEES, BLIND)
     try:
         event = mechanism.event(network, unit)
@@ -157,11 +149,7 @@ def exact_loss_check(
 
 
 def judged(event: Event, loss: Loss) -> tuple[Verdict, str, float | None]:
-    """A verdict on a loss against a claim, in words, and the loss over the claim.
-
-    A pure loss within epsilon is within any claim. Else a claim with a delta is compared by mu or rho; where it has
-    none, by the epsilon that the rho costs at that delta, which is enough for a pass and proves no fault.
-    """
+    """A verdict on a loss against a claim, and their ratio; the epsilon of a rho at delta can pass, and never fails."""
     claimed = event.rho is not None or event.mu is not None
     if event.delta == 0 or (math.isfinite(loss.epsilon) and loss.epsilon <= event.epsilon and not claimed):
         share = loss.epsilon / event.epsilon

@@ -26,10 +26,7 @@ MOST_PAIRS, MOST_OTHERS = 40_000, 2
 
 @dataclass(frozen=True)
 class Enumeration:
-    """All unordered pairs of small data sets that differ in one person, beside at most ``others`` rows of others.
-
-    ``alike`` says that a person has several rows and they are all alike.
-    """
+    """All unordered pairs of data sets one person apart, beside up to ``others`` rows; ``alike`` if theirs are."""
 
     pairs: tuple[Pair, ...]
     others: int
@@ -90,11 +87,7 @@ def all_neighbours(network: Network, unit: PrivacyUnit, most: int = MOST_PAIRS) 
 
 
 def telling_neighbours(network: Network, unit: PrivacyUnit, rng: np.random.Generator) -> Iterator[Pair]:
-    """Endless pairs: first the corners, which attain the movement of every table, then random ones.
-
-    The rows of a person are all alike. Random ones differ in every variable, in one, or in a random set of them, beside
-    up to three random rows of others.
-    """
+    """Endless pairs: the corners, which attain each table's movement, then random ones; a person's rows are alike."""
     sizes = np.array(list(network.domain.sizes.values()))
     first, last, r = np.zeros(len(sizes), int), sizes - 1, unit.rows_per_person
     yield _pair((), first, last, r, unit)
@@ -114,10 +107,7 @@ def telling_neighbours(network: Network, unit: PrivacyUnit, rng: np.random.Gener
 
 
 def changed(pair: Pair, network: Network, unit: PrivacyUnit, rng: np.random.Generator) -> Pair:
-    """A pair like another, but for one variable of one of the person's rows, which is at another level.
-
-    Where a person has several rows, all of them change alike.
-    """
+    """A pair like another, but for one variable of a person's rows, all alike, at another level."""
     small, large = sorted(pair, key=len)
     shared = Counter(small) & Counter(large)
     rest = list(shared.elements())

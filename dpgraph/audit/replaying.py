@@ -89,12 +89,7 @@ def replay_check(
     seed: int = 0,
     beat: Callable[[], None] = lambda: None,
 ) -> Check:
-    """Runs a pipeline on pairs of neighbouring data sets and compares all that leaves it.
-
-    The pipeline is ``pipeline(rows, budget)``, rows being a pandas frame with a column for each variable of the
-    network's domain, or ``pipeline(release)`` of a release by the mechanism; anything else raises InferenceError. One
-    pair is tried in any case, further ones while the clock has time; ``beat`` is called at every run.
-    """
+    """Compares all that leaves ``pipeline(rows, budget)`` or ``pipeline(release)`` on pairs, one at least, in time."""
     takes_rows = takes_two(pipeline)
     name = getattr(pipeline, "__qualname__", type(pipeline).__name__)
     sees, blind = (SEES_ROWS, BLIND_ROWS) if takes_rows else (SEES_RELEASE, BLIND_RELEASE)
@@ -165,10 +160,7 @@ def takes_two(pipeline: Any) -> bool:
 
 
 def pipeline_pairs(network: Network, unit: PrivacyUnit, rng: np.random.Generator, pairs: int) -> Iterator[Pair]:
-    """Pairs of lists of rows: corners and random persons among twenty random rows of others; last the corners alone.
-
-    The person's rows are at a random place, the same in both.
-    """
+    """Pairs of lists of rows, a person's at one random place: corners and random ones among twenty; corners alone."""
     sizes = np.array(list(network.domain.sizes.values()))
     alone = next(telling_neighbours(network, unit, rng))
     for one, other in itertools.islice(telling_neighbours(network, unit, rng), pairs):

@@ -145,11 +145,7 @@ def unit_of(neighbours: Any, rows_per_person: int) -> PrivacyUnit:
 
 
 def only_priced(payer: Payer, event: Event, budget: Budget) -> bool:
-    """Checks the plan against the budget before any row is read; prints the cost of a dry run.
-
-    A fit may shape its noise by a public number of rows. That leaves its epsilon as it is and changes its rho. So a
-    budget of rhos decides once the rows are counted, and the rest that a dry run states is approximate.
-    """
+    """Checks the plan against the budget before rows are read and prints a dry run's; a fit's rho may follow n."""
     from dpgraph.privacy.records import Provenance
 
     dry_run = payer.dry_run

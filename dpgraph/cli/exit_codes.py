@@ -89,10 +89,7 @@ def _code(command: Callable[[], Any], hearing: Hearing) -> int:
 
 
 def _fill_closed_streams() -> None:
-    """Takes the numbers of closed standard streams, which keeps messages out of output files.
-
-    They are open for reading, so that whoever writes to them is told that it cannot.
-    """
+    """Takes the numbers of closed standard streams, to read, so that no output file gets messages."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -180,10 +177,7 @@ def _compiling(frame: FrameType | None) -> bool:
 
 @contextmanager
 def _stoppable() -> Iterator[Hearing]:
-    """While it lasts a signal to stop raises ``Stopped``; a second one, or ``GRACE`` seconds, end the process.
-
-    A signal that was ignored when the process began, as by ``nohup``, stays ignored.
-    """
+    """While it lasts a signal raises ``Stopped`` unless ignored; a second, or ``GRACE`` seconds, end the process."""
     hearing = Hearing()
     if threading.current_thread() is not threading.main_thread():
         yield hearing

@@ -74,10 +74,7 @@ OUT_UNLESS_DRY = click.option(
 
 
 def apart(targets: Mapping[str, Path | None]) -> None:
-    """Refuses two options that write to one file, by whatever links: the second would overwrite the first.
-
-    A pipe or stdout takes one after the other.
-    """
+    """Refuses two options that write to one file, by whatever links; a pipe or stdout takes both."""
     from dpgraph.files.atomic_write import is_stream
 
     met: dict[str, str] = {}
@@ -90,10 +87,7 @@ def apart(targets: Mapping[str, Path | None]) -> None:
 
 
 def writable(out: Path | None, *suffixes: str) -> Path:
-    """The destination; a bad one is refused before anything is read or charged.
-
-    A pipe or stdout takes every content, whatever its name.
-    """
+    """The destination, a bad one refused before anything is read or charged; a pipe takes any content."""
     from dpgraph.files.atomic_write import check_writable, is_stream
 
     assert out is not None

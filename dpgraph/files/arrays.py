@@ -40,10 +40,7 @@ def integers_of(plain: Any) -> np.ndarray:
 
 
 def _numbers(plain: Any, kinds: set[type]) -> bool:
-    """True if an array or nested lists hold numbers alone: one look at each level of lists.
-
-    Arrays would read true as 1, and take the memory of the longest text for each of their cells.
-    """
+    """True if an array or nested lists hold numbers alone; true is none, and one text would size every cell."""
     if isinstance(plain, np.ndarray):
         return plain.dtype.kind in ("fi" if float in kinds else "i")
     level = [plain]

@@ -44,11 +44,7 @@ def write_text(target: Path, text: str) -> None:
 
 
 def write_frames(target: Path, frames: Iterable[pd.DataFrame]) -> None:
-    """Writes data frames of the same columns one below the other, atomically, with few of them in memory at a time.
-
-    In a ``.parquet`` file each frame is a row group of its own, unless it is larger than pyarrow's; any other name is a
-    CSV file.
-    """
+    """Writes frames of the same columns one below the other, atomically: Parquet row groups, or CSV."""
     with replacing(target) as file:
         if target.suffix.lower() == ".parquet":
             _write_parquet(file, frames)

@@ -123,10 +123,7 @@ def _listed(text: str) -> list[str]:
 
 
 class _Declared:
-    """The variables and tables of a file, in order; nothing is declared twice.
-
-    Names that differ in case, width or composition alone are the same.
-    """
+    """The variables and tables of a file, in order; no name twice, by case, width and composition."""
 
     def __init__(self) -> None:
         self._with_table: set[str] = set()

@@ -64,10 +64,7 @@ def without_network(read: Callable[[Plain], Any]) -> Callable[[Plain, Network | 
 def structural(
     type_: type, check: Callable[[Any, Any], None] | None = None, *, without: str = ""
 ) -> tuple[Callable[[Any], Plain], Read]:
-    """The writer and the reader of a dataclass's fields, but for its description and its record.
-
-    ``check(value, provenance)`` refuses what the class does not; ``without`` names a field that is not kept, and None.
-    """
+    """The writer and reader of a dataclass's fields but ``without`` one; ``check`` refuses what the class does not."""
     names = {field.name for field in fields(type_)}
     beside = tuple(name for name in (*_BESIDE, without) if name in names)
 

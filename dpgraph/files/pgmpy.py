@@ -118,11 +118,7 @@ def _in_declared_order(cpd: Any, levels: dict[Any, list[Any]]) -> npt.NDArray[np
 
 
 def write_bif(probabilities: Probabilities) -> str:
-    """The tables as BIF text that pgmpy and bnlearn read back, with names that the format keeps.
-
-    Names of letters, digits, _ . + and - stay as they are, and levels of these and < > = /. In others each other
-    character becomes _, accents are left out, and names that would be the same get a number at their end.
-    """
+    """The tables as BIF text that pgmpy and bnlearn read back, with names that the format keeps (``_bif_words``)."""
     kept = _named_for_bif(probabilities)
     with _quiet():
         from pgmpy.readwrite import BIFWriter

@@ -35,10 +35,7 @@ def queried(path: str) -> DrawnTables:
 
 
 def _quick(path: str) -> Any:
-    """The model of a whole file of a kind that is asked often, without the readers of all others; else None.
-
-    The digest and the numbers are checked as always; the record of the release is not read, as no answer shows it.
-    """
+    """The model of a file of a kind that is asked often, without the readers of all others; else None."""
     suffix = Path(path).suffix.lower()
     if suffix not in (".json", ".npz"):
         return None

@@ -42,12 +42,7 @@ FORMS[ExponentialFamily] = named((Binomial, Exponential, Gamma, Multinomial, Nor
 
 
 def reach(law: NoiseLaw, draws: int) -> float:
-    """The bound that the sum of so many draws exceeds once in 2^100.
-
-    >>> from dpgraph.privacy.measurements import DiscreteLaplace
-    >>> round(reach(DiscreteLaplace(1.0), 1))
-    141
-    """
+    """The bound that the sum of so many draws exceeds once in 2^100."""
     return law.reach(draws, NATS)
 
 
@@ -92,10 +87,7 @@ def _check(names: tuple[str, ...], away: float, allowed: float, n: int) -> None:
 
 
 def _check_block(noisy: NoisyCoefficients, block: tuple[str, ...], values: Integers, n: int) -> None:
-    """Contrasts are at most n times their largest coefficient.
-
-    Where parity counts were noised, n and the contrasts are even or odd together.
-    """
+    """Contrasts are at most n times their largest coefficient; with parity counts they are even or odd as n is."""
     shape = noisy.network.shape(block)
     largest = fixed_point(shape, noisy.grid).astype(float)
     for axis, size in enumerate(shape):

@@ -29,10 +29,7 @@ def harmless(cell: Any) -> Any:
 
 
 def csv_text(frame: pd.DataFrame, header: bool = True) -> str:
-    """A data frame as CSV text, cells as they are; all words are quoted where one holds a carriage return.
-
-    Python's writer leaves that character bare, and a reader begins a new line at it.
-    """
+    """A data frame as CSV text; all words are quoted where one holds a carriage return, which readers split at."""
     text = frame.to_csv(index=False, header=header, lineterminator="\n")
     if "\r" in text:
         return frame.to_csv(index=False, header=header, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)

@@ -86,10 +86,7 @@ def register_selection(
     draws: Callable[[Structure, int], int] = lambda structure, recorded: recorded,
     event: Callable[[str, Fraction, SelectionLaw, int], Event] = selection_event,
 ) -> None:
-    """Registers a mechanism whose event is one kind of selection.
-
-    ``kind`` is the class of its description, ``draws`` says how often it selects, given the description and the record.
-    """
+    """Registers a mechanism that makes one kind of selection on a ``kind`` of description, ``draws`` times."""
 
     def replan(recorded: Event, unit: PrivacyUnit, structure: Structure) -> Event:
         if not isinstance(structure, kind) or recorded.measurements or len(recorded.selections) != 1:
@@ -121,11 +118,7 @@ def not_measured(event: Event, description: Any) -> ReleaseError:
 
 
 def remeasured(event: Event, unit: PrivacyUnit, network: Network) -> tuple[Measurement, ...]:
-    """The tables of a record, with the cells and movements that follow from the domain.
-
-    The shares of a network's tables follow from its graph, and a model may be of a graph that was chosen from the
-    release; so their scales are not planned again, but must pay for the claim (``check_scales``).
-    """
+    """A record's tables with cells and movements of the domain; a model may be of a graph chosen after the release."""
     names = [m.table for m in event.measurements]
     if not names or not all(name and all(one in network.domain for one in name) for name in names):
         raise not_measured(event, network)
@@ -136,11 +129,7 @@ def remeasured(event: Event, unit: PrivacyUnit, network: Network) -> tuple[Measu
 
 
 def check_scales(event: Event, claim: Fraction, *ways: Sequence[Fraction], rounding: Fraction = ROUNDING) -> None:
-    """Refuses scales that are not the smallest that pay for the claim, as every plan chooses them.
-
-    Each way of adding up the cost is a list of terms, of which the largest sum counts that is no more than the claim.
-    At ``MIN_SCALE`` a claim may exceed the cost: no scale is smaller.
-    """
+    """Refuses scales that are not the smallest that pay for the claim, by one way of adding up its cost."""
     if any(m.law.scale == MIN_SCALE for m in event.measurements):
         return
     fitting = [parts for parts in ways if not exceeds(parts, claim * (1 + rounding))]

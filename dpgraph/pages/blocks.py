@@ -121,10 +121,7 @@ class Ribbons:
 
 @dataclass(frozen=True)
 class Graph:
-    """A DAG in layers, and beside it what the page's program knows of the variable that is chosen.
-
-    ``places`` are the middles of the boxes; ``arcs`` are parent, child, path, and class of width from 0 to 4 of each.
-    """
+    """A DAG in layers (box middles; arcs with path and class of width 0 to 4) and what the page's program knows."""
 
     names: Sequence[str]
     short: Sequence[str]

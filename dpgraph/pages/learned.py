@@ -48,11 +48,7 @@ def _mixing(note: str) -> list[Words]:
 def tables_section(
     network: Network, mean: Mapping[str, Reals], ends: Mapping[str, Reals] | None = None, *notes: Words
 ) -> tuple[Section, dict[str, Any]]:
-    """The DAG and the tables, for the page's program to show one variable at a time; and its data.
-
-    ``mean`` has P(level | parents) of each variable, axes (variable, *parents); ``ends`` the ends of intervals, axes
-    (low and high, variable, *parents), where there are any. Arcs are as wide as they are strong.
-    """
+    """The DAG and P(level | parents), with ends of intervals, shown one variable at a time; arcs by strength."""
     tables: list[Any] = []
     room = MOST_ENTRIES
     for name in network.domain.names:

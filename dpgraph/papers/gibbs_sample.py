@@ -222,11 +222,7 @@ class GibbsSample:
 
 
 class _Plan(NamedTuple):
-    """The cost of one update and the scale of its scores.
-
-    ``ranges`` holds for each field the smallest and the largest log probability, in units; ``moves`` is how many
-    entries' terms a neighbour changes.
-    """
+    """The cost of an update, the scale of its scores, each field's range of logs, and the terms a neighbour changes."""
 
     update: Fraction
     scale: float
@@ -286,10 +282,7 @@ def _held_out_flags(mechanism: GibbsSample, network: Network, shape: tuple[int, 
 
 
 def state_scores(counts: Mapping[str, Integers], logs: Mapping[str, Integers]) -> npt.NDArray[Any]:
-    """sum_f sum_v counts ln phi in units for each cell and state, exact, shape (chains, steps, states).
-
-    Counts of a field have shape (chains, steps, levels), its whole log probabilities shape (states, levels).
-    """
+    """sum_f sum_v counts ln phi in units, exact, shape (chains, steps, states)."""
     most = sum(int(c.sum()) * int(np.abs(logs[name]).max()) for name, c in counts.items())
     kind: Any = np.int64 if most < 2**61 else object
     return sum((c.astype(kind) @ logs[name].astype(kind).T for name, c in counts.items()), start=np.zeros((), kind))

@@ -294,10 +294,7 @@ class BallGaussian:
 
     @cached_property
     def peak(self) -> tuple[Reals, float, float]:
-        """The point of largest density in the ball, as a direction e and a length, and its multiplier t.
-
-        The point is b / (A + t) with the least t >= 0 that puts it inside.
-        """
+        """The point of largest density in the ball, b / (A + t) with the least t >= 0: direction e, length and t."""
 
         def excess(multiplier: float) -> float:
             return float(np.linalg.norm(self.linear / (self.precision + multiplier))) - self.radius
@@ -314,10 +311,7 @@ class BallGaussian:
 
     @cached_property
     def tilt(self) -> float:
-        """The tilt k that minimises the mass of g, from .01 / radius^2 to a value that is large enough.
-
-        The multiplier of the peak is at most ||b|| / radius.
-        """
+        """The tilt k that minimises the mass of g; the multiplier of the peak is at most ||b|| / radius."""
         largest = float(self.precision.max()) + float(np.linalg.norm(self.linear)) / self.radius
         low, high = 1e-2 / self.radius**2, 100 * (largest + (len(self.precision) + 1) / self.radius**2)
         bounds = math.log(low), math.log(high)
@@ -383,10 +377,7 @@ def uniforms(noise: Noise, count: int) -> Reals:
 
 
 def _draw_below(edge: float, uniform: Reals) -> tuple[Reals, Reals]:
-    """The distance below the edge of a standard normal number truncated there, and the log odds of keeping it.
-
-    Far in the tail by Robert 1995: the distance d is exponential of rate -edge, kept with probability exp(-d^2 / 2).
-    """
+    """The distance below the edge of a normal number truncated there, and the log odds of keeping it (Robert 1995)."""
     if edge < TAIL:
         distance = np.log(uniform) / edge
         return distance, -(distance**2) / 2

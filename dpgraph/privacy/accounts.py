@@ -26,11 +26,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Made:
-    """The public circumstances of a charge, beside its event.
-
-    ``split`` are the groups that the charge pays for, ``choice`` the random name of a choice of some rows of each
-    person, None where none was made.
-    """
+    """The public circumstances of a charge: description, mechanism, the groups it pays for, the choice of rows."""
 
     description: Any = None
     mechanism: Any = None
@@ -56,10 +52,7 @@ ELSEWHERE = (
 
 
 class InMemory:
-    """The account of one process: copies in forked children and pickles cannot charge.
-
-    ``ledger.account.DurableAccount`` has the same methods; ``charge`` checks and records in one step.
-    """
+    """The account of one process, with the methods of ``DurableAccount``; copies of it cannot charge."""
 
     #: The choice of rows that the groups of one split share, by the name ``"rows"``; None for all rows.
     _choices: dict[str, str] | None = None
@@ -97,10 +90,7 @@ class InMemory:
         return tuple(event for event, _ in self._charges)
 
     def charge(self, event: Event, made: Made) -> None:
-        """Records an event, or refuses it whole.
-
-        The groups of one split, and the groups in these, are charged for one choice of rows, the first.
-        """
+        """Records an event, or refuses it whole; all groups of one split must have one choice of rows."""
         if os.getpid() != self._process:
             raise ReleaseError(ELSEWHERE)
         with self._lock:
@@ -121,11 +111,7 @@ class InMemory:
         return made
 
     def reopening(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """A copy that shows the charges and cannot spend: two that can would spend the same epsilon twice.
-
-        It travels, so that a fitted model can be pickled, and a worker of ``n_jobs=2`` refuses in words that reach the
-        user: where pickling fails, joblib's own error takes their place.
-        """
+        """A copy that shows the charges and cannot spend; it travels, so that a worker's refusal reaches the user."""
         return _elsewhere, (self.limit, self.unit, self.rule.name, self.identity, tuple(self._charges))
 
 

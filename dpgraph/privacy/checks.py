@@ -36,13 +36,7 @@ def is_whole(value: object, least: int = 0, most: int | None = None) -> TypeGuar
 def check_whole(
     name: str, value: object, least: int = 1, most: int = MOST, *, error: type[Exception] = ReleaseError
 ) -> None:
-    """Refuses a setting that is not a whole number within bounds.
-
-    >>> check_whole("draws", 0)
-    Traceback (most recent call last):
-    ...
-    dpgraph.privacy.errors.ReleaseError: draws must be a whole number, at least 1; got 0
-    """
+    """Refuses a setting that is not a whole number within bounds."""
     if not is_whole(value, least, most):
         bounds = f", at least {least}" if most == MOST and not is_whole(value, MOST) else f" from {least} to {most}"
         raise error(f"{name} must be a whole number{bounds}; got {short(value)}")
@@ -55,13 +49,7 @@ def check_boolean(name: str, value: object, *, error: type[Exception] = ReleaseE
 
 
 def check_choice(name: str, value: object, choices: Any, *, error: type[Exception] = ReleaseError) -> None:
-    """Refuses a setting that is not among the names of a Literal or a collection.
-
-    >>> check_choice("method", "planed", ["auto", "planned"])
-    Traceback (most recent call last):
-    ...
-    dpgraph.privacy.errors.ReleaseError: method must be one of 'auto', 'planned'; got 'planed' (did you mean 'planned'?)
-    """
+    """Refuses a setting that is not among the names of a Literal or a collection."""
     known = get_args(choices) or tuple(choices)
     if not isinstance(value, str) or value not in known:
         raise error(f"{name} must be one of {', '.join(map(repr, known))}; got {short(value)}{near(value, known)}")

@@ -50,11 +50,7 @@ def basic(events: Iterable[Event]) -> PrivacyCost:
 
 
 def zero_concentrated(events: Collection[Event], delta: Fraction) -> PrivacyCost:
-    """Composition in zCDP: the rhos add exactly, and OpenDP converts their sum at delta.
-
-    Each event has the rho of ``rho_of``. An event with a delta and no rho is outside zCDP: its epsilon and delta are
-    added to the rest.
-    """
+    """Composition in zCDP: rhos add exactly; the epsilon and delta of an event without a rho are added to the rest."""
     rhos = [rho_of(event) for event in events]
     outside = [event for event, rho in zip(events, rhos, strict=True) if rho is None]
     slack = _unclaimed_delta(delta, outside)
@@ -64,10 +60,7 @@ def zero_concentrated(events: Collection[Event], delta: Fraction) -> PrivacyCost
 
 
 def gaussian(events: Collection[Event], delta: Fraction) -> PrivacyCost:
-    """Composition in Gaussian differential privacy: the squares of mus add exactly, and their sum is priced at delta.
-
-    An event without a mu (``mu_squared_of``) is outside it: its epsilon and delta are added to the rest.
-    """
+    """Composition in GDP: squares of mus add exactly; the epsilon and delta of an event without a mu are added."""
     squares = [mu_squared_of(event) for event in events]
     outside = [event for event, square in zip(events, squares, strict=True) if square is None]
     slack = _unclaimed_delta(delta, outside)
@@ -90,10 +83,7 @@ def rho_of(event: Event) -> Fraction | None:
 
 
 def mu_squared_of(event: Event) -> Fraction | None:
-    """The square of the least mu that is proved of an event; None of one that has a delta where no mu is known.
-
-    The least of its claimed mu, the mu of its pure epsilon, and that of its recorded measurements and selections.
-    """
+    """The square of the least mu proved of an event: by its claim, its pure epsilon or its record; None without one."""
     if len(event.priced) > 1:
         return _of_parts(event, mu_squared_of)
     known = [None if event.mu is None else event.mu**2, recorded_mu_squared(event)]
@@ -132,10 +122,7 @@ def _recorded_rho(event: Event) -> Fraction | None:
 
 
 class Shift(NamedTuple):
-    """One draw of noise that one person's rows shift, by a distance.
-
-    ``cells`` is how many cells share noise that sums to zero; noise that is independent in every cell has 1.
-    """
+    """One draw of noise that a person's rows shift by a distance; ``cells`` share noise that sums to zero."""
 
     law: NoiseLaw
     distance: int
@@ -229,10 +216,7 @@ def parallel_share(whole: PrivacyCost, groups: int, unit: PrivacyUnit) -> Privac
 
 
 def parallel_steps(groups: int, unit: PrivacyUnit) -> int:
-    """How many times the rho of one of several equal groups, under add/remove, they cost together (proofs.md P91).
-
-    Two steps cost four times a rho (Bun and Steinke 2016, Proposition 1.9).
-    """
+    """How many times the rho of one of several equal groups they cost together; two steps cost four times (P91)."""
     most_groups = min(unit.rows_per_person, groups)
     return most_groups if unit.neighbours == "add-remove" else 4 * most_groups
 
@@ -315,11 +299,7 @@ def _square_sum(cells: int, x: Fraction, *, up: bool) -> Decimal:
 
 
 def numerical(events: Sequence[Event], delta: Fraction) -> PrivacyCost:
-    """Composes privacy loss distributions, each rounded up to a grid fine enough for all of them together.
-
-    The losses of Gaussian noise are spread between grid points ("connect the dots") and need no finer grid when there
-    are many; the few losses of other noise are rounded up to the next point each.
-    """
+    """Composes privacy loss distributions, each rounded up to a grid fine enough for all of them together."""
     try:
         from dp_accounting.pld import privacy_loss_distribution as library
         from dp_accounting.pld.common import DifferentialPrivacyParameters
@@ -438,11 +418,7 @@ class Spent:
 
 @dataclass(frozen=True)
 class Filter:
-    """A rule that says before each release whether it fits, whatever earlier releases led to it.
-
-    ``whole`` is the largest sum of rhos, or of squared mus, to ten digits, that costs no more than the limit; None
-    under ``"basic"``.
-    """
+    """A rule that says before each release whether it fits; ``whole`` is the largest sum of rhos or squared mus."""
 
     name: str
     limit: PrivacyCost
@@ -505,10 +481,7 @@ class Filter:
         return PrivacyCost(rounded(self._sum.epsilon(total, self.limit.delta), up=True), self.limit.delta)
 
     def remaining(self, spent: Spent) -> PrivacyCost:
-        """The largest epsilon of a pure release that still fits, and the largest delta that one may claim.
-
-        Where rhos or mus add, that is the limit's delta, since deltas do not.
-        """
+        """The largest epsilon of one more pure release, and the delta it may claim: deltas add under basic alone."""
         if self.whole is None:
             return PrivacyCost(self.limit.epsilon - spent.epsilon, self.limit.delta - spent.delta)
         return PrivacyCost(pure_within(self.whole - self.summed(spent), self._sum.pure), self.limit.delta)
@@ -517,11 +490,7 @@ class Filter:
 def split(
     accounting: str, whole: PrivacyCost, groups: int, unit: PrivacyUnit, label: str
 ) -> tuple[Event, Accounting, PrivacyCost]:
-    """The one charge for releases on disjoint groups of rows; how each group accounts, and its limit.
-
-    Where rhos or mus add and delta is above 0, the groups share those of (epsilon, delta) (proofs.md P91). Otherwise
-    they share epsilon and delta (``composition.parallel_share``).
-    """
+    """The one charge for disjoint groups of rows, which share a rho, a mu (P91) or epsilon; their filter and limit."""
     if accounting == "basic" or whole.delta == 0:
         return Event(label, whole.epsilon, whole.delta), "basic", parallel_share(whole, groups, unit)
     added, accounting = SUMS[accounting], cast("Accounting", accounting)

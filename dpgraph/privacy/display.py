@@ -45,11 +45,7 @@ def short(value: Any, most: int = 60) -> str:
 
 
 def counted(number: int, thing: str) -> str:
-    """A number of things in words.
-
-    >>> counted(1, "table"), counted(12000, "cell"), counted(3, "entry")
-    ('1 table', '12,000 cells', '3 entries')
-    """
+    """A number of things in words."""
     many = f"{thing[:-1]}ies" if thing.endswith("ry") else f"{thing}s"
     return f"{number:,} {thing if number == 1 else many}"
 
@@ -60,20 +56,12 @@ def rows_in_words(n: int | None) -> str:
 
 
 def summary(kind: str, *parts: Any) -> str:
-    """A value in one line: its class and its parts; None parts are left out.
-
-    >>> summary("Tables", "3 tables", None, "n = 7")
-    'Tables(3 tables; n = 7)'
-    """
+    """A value in one line: its class and its parts; None parts are left out."""
     return f"{kind}({'; '.join(escaped(part) for part in parts if part is not None)})"
 
 
 def cell(value: Any) -> str:
-    """One value of a table: numbers to three significant digits, "-" where none applies.
-
-    >>> cell(1.23456), cell(12345.6), cell(float("nan")), cell("a")
-    ('1.23', '12346', '-', 'a')
-    """
+    """One value of a table: numbers to three significant digits, "-" where none applies."""
     if not isinstance(value, float):
         return escaped(value)
     if math.isnan(value):

@@ -66,12 +66,7 @@ class NoiseCall:
                 return np.zeros(differences.shape[:-1], np.int64)
 
     def moved_squared(self, differences: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The same for rho: divided by 8 ``scale``^2 it is the rho of the call.
-
-        Noise in independent cells: squares add up, d^2 / (2 scale^2) each (Bun and Steinke 2016, Proposition 1.4;
-        Canonne, Kamath and Steinke 2020, Theorem 4). An r-DP draw is r^2 / 2-zCDP, the exponential mechanism r^2 /
-        8-zCDP (Cesar and Rogers 2021).
-        """
+        """The same for rho: divided by 8 ``scale``^2 it is the rho of the call (proofs.md P21, P22)."""
         if self.kind == "add" and not isinstance(self.public[0], SumZeroLaplace):
             return 4 * (differences.astype(object) ** 2).sum(axis=-1)
         one = np.asarray(self.moved(differences)).astype(object) // self.times  # Python's integers do not overflow

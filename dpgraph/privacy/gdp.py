@@ -59,11 +59,7 @@ def unit_shift(scale: float) -> Fraction:
 
 @lru_cache(maxsize=4096)
 def pure_mu_squared(epsilon: Fraction) -> Fraction:
-    """The square of the least mu of every epsilon-DP mechanism, 2 Phi^-1(e^epsilon / (1 + e^epsilon)).
-
-    Randomised response attains it. Of a mechanism of which all log ratios lie in an interval of length epsilon, such as
-    the exponential mechanism, the mu is that of epsilon / 2 (proofs.md P128).
-    """
+    """The square of the least mu of every epsilon-DP mechanism, 2 Phi^-1(e^epsilon / (1 + e^epsilon)) (P128)."""
     if epsilon > LARGE:
         return rounded(8 * epsilon, up=True)
     import mpmath
@@ -98,10 +94,7 @@ def chosen_mu_squared(chosen: Selection) -> Fraction:
 
 @lru_cache(maxsize=4096)
 def delta_of_mu(mu_squared: Fraction, epsilon: Fraction) -> Fraction:
-    """The least delta at which every mu-GDP mechanism is (epsilon, delta)-DP, never rounded down.
-
-    Phi(-epsilon / mu + mu / 2) - e^epsilon Phi(-epsilon / mu - mu / 2) (Dong, Roth and Su 2022, Corollary 2.13).
-    """
+    """The least delta of mu-GDP at an epsilon, rounded up (Dong, Roth and Su 2022, Corollary 2.13)."""
     import mpmath
 
     if mu_squared <= 0:

@@ -305,10 +305,7 @@ def _gaussian(scale: float) -> Any:
 
 @lru_cache(maxsize=1024)
 def epsilon_of_rho(rho: Fraction, delta: Fraction) -> Fraction:
-    """The epsilon at a delta of any rho-zCDP mechanism, by OpenDP's conversion, never rounded down.
-
-    Canonne, Kamath and Steinke 2020, Corollary 13; the least of its bounds over all orders.
-    """
+    """The epsilon at a delta of any rho-zCDP mechanism, by OpenDP's conversion, never rounded down."""
     from opendp.combinators import make_zCDP_to_approxDP
     from opendp.mod import OpenDPException
 
@@ -354,12 +351,7 @@ def _by_blocks(draw: Any, values: npt.ArrayLike) -> Integers:
 
 
 def _sum_zero(cells: int, scale: float) -> Integers:
-    """One exact draw of P(z) proportional to exp(-||z||_1 / scale) on integer z with sum zero.
-
-    z is the difference of two uniform compositions of T into K parts, P(T) proportional to NB(T)^2 where NB is the
-    law of a sum of K geometrics. So: draw K geometrics, keep them with probability NB(T) / max NB (0.7 on average),
-    and given T they are the first composition; the second is stars and bars.
-    """
+    """One exact draw of P(z) proportional to exp(-||z||_1 / scale) on integer z with sum zero (proofs.md P18)."""
     if cells == 1:
         return np.zeros(1, np.int64)
     q_exponent = -1 / Fraction(scale)
@@ -372,10 +364,7 @@ def _sum_zero(cells: int, scale: float) -> Integers:
 
 
 def _geometrics(count: int, scale: float) -> Integers:
-    """Exact draws of P(k) proportional to exp(-k / scale), k >= 0, by folding discrete Laplace draws (proofs.md P107).
-
-    z and -z - 1 fall on the same k: P(z = k) + P(z = -k - 1) is proportional to q^k (1 + q).
-    """
+    """Exact draws of P(k) proportional to exp(-k / scale), k >= 0, by folding discrete Laplace draws (P107)."""
     drawn = _by_blocks(_laplace(scale), np.zeros(count, dtype=np.int64))
     return drawn ^ (drawn >> 63)
 
@@ -389,10 +378,7 @@ def _composition(total: int, parts: int) -> Integers:
 
 
 def _subset(size: int, slots: int) -> Integers:
-    """A uniform set of so many of the numbers below ``slots``: the first distinct ones of independent ones (P107).
-
-    Of more than half the numbers, the others are drawn and left out.
-    """
+    """A uniform set of numbers below ``slots``: the first distinct of independent ones, or all but such (P107)."""
     if 2 * size > slots:
         kept = np.ones(slots, bool)
         kept[_subset(slots - size, slots)] = False
@@ -544,11 +530,7 @@ def draw_path(
     *,
     precise: bool = False,
 ) -> Integers:
-    """One exact draw of a path z with P(z) proportional to m(z) exp(sum_t scores[t, z_t] / scale).
-
-    m(z) = start[z_0] prod_t transition[z_t, z_t+1] is a public base measure. Forward filter, backward sample: the last
-    state first, each from its exact conditional law given the later ones, as ``draw_compositions`` draws parts.
-    """
+    """One exact draw of a path, P proportional to a public base measure times exp(sum of scores / scale) (P24)."""
     base = np.concatenate([start, np.ravel(transition)])
     if not ((base >= 2.0**-64) & (base <= 1)).all():
         raise ReleaseError("the base measure of a path must be from 2^-64 to 1 everywhere")
@@ -626,10 +608,7 @@ def _suffixes(weights: Reals) -> list[Reals]:
 
 
 def _float_error(weights: Reals) -> float:
-    """A bound on the error of a cumulative probability.
-
-    Each stage adds a few units in the last place of the largest log weight, and of the number of terms summed.
-    """
+    """A bound on a cumulative probability's error: some units in the last place of the log weights and of each sum."""
     parts, values = weights.shape
     largest = float(np.abs(weights).max(axis=1).sum()) + parts * np.log(values)
     return parts * 2.0**-46 * (largest + values + 10)
@@ -672,11 +651,7 @@ def _exact_choice(
 def _cumulative_bounds(
     scores: npt.NDArray[Any], scale: float, left: int, digits: int
 ) -> tuple[list[Fraction], Fraction]:
-    """Cumulative probabilities of the first part, and a bound on their absolute error.
-
-    Every Decimal operation errs by a factor within 1 +- 10^(1 - digits), exp is correctly rounded, and all terms are
-    positive; a probability written as 0 because it is tiny is below the absolute part of the bound.
-    """
+    """Cumulative probabilities of the first part, and a bound on their absolute error; exp is correctly rounded."""
     context = Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
     divisor, largest = Fraction(scale), Fraction(0)
     masses: list[list[Decimal]] = []

@@ -72,10 +72,7 @@ def concentrated_parts(measurements: Iterable[Measurement], least: int = 0) -> l
 
 
 def mu_parts(measurements: Iterable[Measurement], least: int = 0) -> list[Fraction] | None:
-    """The squares of the mus of measurements, each moved by ``least`` or more, equal ones added up.
-
-    None where a law has no mu.
-    """
+    """The squares of the mus of measurements, each moved by ``least`` or more, equal ones added; None without a mu."""
     alike = Counter((m.law, m.movement) for m in measurements)
     costs = [(times, moved_mu_squared(law, movement, least)) for (law, movement), times in alike.items()]
     return (
@@ -84,10 +81,7 @@ def mu_parts(measurements: Iterable[Measurement], least: int = 0) -> list[Fracti
 
 
 def recorded_mu_squared(event: Event) -> Fraction | None:
-    """The square of the mu of all that an event records; None where it records nothing, or a law or movement has none.
-
-    Measurements that move together (``joint``) by less than their sum are priced by their claim alone.
-    """
+    """The square of the mu of an event's record; None without one, or where measurements move together (``joint``)."""
     parts = mu_parts(event.measurements)
     if parts is None or event.joint is not None or not (event.measurements or event.selections):
         return None
@@ -95,10 +89,7 @@ def recorded_mu_squared(event: Event) -> Fraction | None:
 
 
 def epsilon_sums(event: Event) -> list[list[Fraction]]:
-    """Lists of terms, each of which adds up to a valid epsilon of the event; none where there is Gaussian noise.
-
-    By measurements apart, and by the kinds of measurement as if each moved by the whole joint distance.
-    """
+    """Sums of terms that are a valid epsilon of the event, apart and by the joint distance; none of Gaussian noise."""
     if any(m.law.epsilon(m.movement.l1) is None for m in event.measurements):
         return []
     chosen = [selection.epsilon * Fraction(selection.draws) for selection in event.selections]
@@ -155,11 +146,7 @@ def conversion_problem(event: Event, rho: Fraction | None, mu_squared: Fraction 
 
 
 def movement_problem(event: Event, rows_per_person: int) -> str | None:
-    """Why an event's movements are impossible for persons with so many rows; None if they are possible.
-
-    All of a person's rows may be alike, so everything moves as many times as far as by one row, and a coordinate that
-    moves at all may move by as many.
-    """
+    """Why movements are impossible where all of a person's rows may be alike; None if they are possible."""
     for m in event.measurements:
         moved = m.movement
         if moved.l1 % rows_per_person or moved.l2_squared % rows_per_person**2:
@@ -170,11 +157,7 @@ def movement_problem(event: Event, rows_per_person: int) -> str | None:
 
 
 def _log_delta(rho: float, epsilon: float) -> float:
-    """The log of the least delta at which rho-zCDP is (epsilon, delta)-DP, by Canonne, Kamath and Steinke 2020.
-
-    min over a > 1 of (a - 1)(a rho - epsilon) - ln(a - 1) + a ln(1 - 1 / a) (Corollary 13), by bisection of its
-    derivative. OpenDP, which mechanisms convert with, never gives less.
-    """
+    """The log of the least delta of rho-zCDP at an epsilon (Canonne, Kamath and Steinke 2020, Corollary 13)."""
     low, high = 1 + 2.0**-40, 2 + (epsilon + 1) / (2 * rho)
     for _ in range(200):
         middle = (low + high) / 2
@@ -527,10 +510,7 @@ def combined(value: Any, releases: Sequence[Release[Any]], *, same_rows: bool = 
 
 
 def joined(records: Iterable[Provenance | None]) -> Provenance | None:
-    """The joint record of a value made of several values, with the cost of each; None if no value has a record.
-
-    One release is known by its event, the object, and counted once; a copy of it is counted as another.
-    """
+    """The joint record of a value made of several: each release once, by its event, the object; None without one."""
     known = [record for record in records if record is not None]
     units = {record.unit for record in known}
     if len(units) > 1:

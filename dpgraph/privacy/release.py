@@ -109,10 +109,7 @@ def _released(statistics: Any, mechanism: Mechanism[Any, T], budget: Budget, sou
 
 
 def _warn_if_pointless(statistics: Any, event: Event, unit: PrivacyUnit) -> None:
-    """Warns, before the charge, of a release that protects almost nobody, or of no rows where their number is public.
-
-    Under add-remove the number of rows is private, and no word may depend on it.
-    """
+    """Warns of a release that protects almost nobody, or of no rows where their number is public, before the charge."""
     if event.epsilon > WEAK:
         warnings.warn(
             f"epsilon {float(event.epsilon):g} protects almost nobody: one person may change a probability by a factor "
@@ -165,18 +162,12 @@ def release_bytes(event: Event) -> int:
 
 
 def working_bytes(mechanism: Any, description: Any) -> int:
-    """The memory of a mechanism besides its measurements: an optional method, ``working_bytes(description)``.
-
-    For mechanisms that release draws or choices; from public values alone.
-    """
+    """The memory of a mechanism besides its measurements: an optional method, ``working_bytes(description)``."""
     return getattr(mechanism, "working_bytes", lambda _: 0)(description)
 
 
 def _rows_record(statistics: Any, budget: Budget, receipt: Receipt | None) -> RowsRecord:
-    """The public record of the released rows: the budget's random name, the declared group, the ledger's row.
-
-    Of capped rows the random name of their choice is part of it: another choice of rows is other rows.
-    """
+    """The public record of the released rows: the budget's name, the group, the choice of rows, the ledger's entry."""
     group: RowGroup | None = getattr(statistics, "group", None)
     conditions = () if group is None else group.conditions
     fixed = tuple(one.fixed for one in conditions)
@@ -195,11 +186,7 @@ def _prepared(statistics: Any, mechanism: Mechanism[Any, Any], unit: PrivacyUnit
 
 
 def _check_group(group: RowGroup | None, budget: Budget) -> None:
-    """A group's budget is for that group's rows, and a group's number of rows is never public.
-
-    Statistics of a narrower group pass: the rows that one person adds to it or removes from it are among those that
-    the person adds to the budget's rows or removes from them, so they are no more than the unit allows.
-    """
+    """A group's budget is for rows of that group, or a narrower one; a group's number of rows is never public."""
     scope = budget.group
     if scope is not None and (group is None or not group.within(scope)):
         counted = "all rows" if group is None else f"the rows with {group}"

@@ -18,10 +18,7 @@ from dpgraph.privacy.errors import ReleaseError
 
 @dataclass(frozen=True)
 class Condition:
-    """The condition that a declared variable has a given level; a row meets that of exactly one level.
-
-    ``declaration`` is the variable as it was declared, so that "north" of two different declarations differs.
-    """
+    """A declared variable at a given level; levels of two different declarations (``declaration``) differ."""
 
     by: str
     level: object
@@ -95,12 +92,7 @@ class RowCap:
 
 
 def joined(one: RowCap | None, other: RowCap | None) -> RowCap | None:
-    """The cap that holds for two sets of rows together.
-
-    A person in both may have as many rows in each as the cap allows, so caps do not join, unless the rows are of
-    different parts of one log that were said to share no person. Rows without a cap, for which the
-    caller is responsible, join only with rows without a cap.
-    """
+    """The cap of two sets of rows together: rows of named parts of one log, which share no person, alone join."""
     if one is None and other is None:
         return None
     if one is None or other is None:
@@ -122,11 +114,7 @@ Relation = Literal["same", "different", "overlapping"]
 
 @dataclass(frozen=True)
 class Fixed:
-    """A variable that a group fixes, with its level in print.
-
-    ``declaration`` is a digest of how it was declared: levels of one name under two declarations may hold different
-    rows.
-    """
+    """A variable that a group fixes, its level in print, and a digest of its declaration."""
 
     name: str
     level: str
@@ -179,11 +167,7 @@ def relation(one: RowsRecord | None, other: RowsRecord | None) -> Relation | Non
 
 
 def together(records: Sequence[RowsRecord | None]) -> RowsRecord | None:
-    """The record of several releases of the same rows: the first that is known, with the receipts of all.
-
-    >>> together([None, RowsRecord("b", receipts=("1",)), RowsRecord("b", receipts=("2",))]).receipts
-    ('1', '2')
-    """
+    """The record of several releases of the same rows: the first that is known, with the receipts of all."""
     known = [one for one in records if one is not None]
     if not known:
         return None

@@ -151,11 +151,7 @@ def sliced_counts(
     block: int = BLOCK,
     stopped: Event | None = None,
 ) -> Integers:
-    """The cells of all tables, one after another, each in C order, counted by ANDing bitmaps.
-
-    ``kernels`` are ``slice_column`` and ``count_blocks``, compiled or plain; ``block``, the rows at once, is a multiple
-    of 64. Once ``stopped`` is set the rest is left out, as nobody waits for it.
-    """
+    """The cells of all tables, each in C order, by ANDing bitmaps of ``block`` rows until ``stopped`` is set."""
     slice_column, count_blocks = kernels
     used = sorted({v for table in tables for v in table})
     first = dict(zip(used, np.cumsum([0, *(sizes[v] for v in used)]).tolist(), strict=False))
@@ -206,12 +202,7 @@ def histogram_counts(
     packed: int | None = None,
     block: int = NUMBERED,
 ) -> None:
-    """Adds the counts of tables, in place, by numbering each row's cell, ``block`` rows at once.
-
-    ``sizes`` are the numbers of levels, above every code; ``totals`` the cells of each table in C order, flat. A joint
-    table of at most ``packed`` cells is counted in place of several: by default about a quarter of the rows, as its
-    cells are all read once, and PACKED at most.
-    """
+    """Adds the counts of tables in place, by each row's cell; a joint of at most ``packed`` cells counts several."""
     if packed is None:
         packed = min(PACKED, 1 << len(columns[0]).bit_length() >> 2) if columns else 1
     for joint, members in packs(tuple(tables), tuple(sizes), packed):
@@ -227,12 +218,7 @@ def histogram_counts(
 def packs(
     tables: tuple[Table, ...], sizes: tuple[int, ...], packed: int = PACKED
 ) -> tuple[tuple[Table, tuple[int, ...]], ...]:
-    """Joint tables of at most ``packed`` cells and the tables that are margins of each; a larger table is alone.
-
-    Greedy: each table, largest first, joins the pack whose joint table it enlarges least. It looks at the packs that
-    share a variable with it, where few do, and at the smallest of each variable of many packs and of all: of the packs
-    that share the same variables with a table the smallest is enlarged least.
-    """
+    """Joint tables of at most ``packed`` cells and their margins: each table joins the pack it enlarges least."""
     packing = _Packing(sizes)
     cells = [math.prod(sizes[v] for v in table) for table in tables]
     for at in sorted(range(len(tables)), key=lambda at: -cells[at]):

@@ -218,10 +218,7 @@ def _check_support(records: npt.NDArray[np.float64], family: ExponentialFamily) 
 
 
 def _records(x: Any, family: ExponentialFamily, strict: bool) -> npt.NDArray[Any]:
-    """Records in memory as codes of a multinomial's levels, or as numbers.
-
-    Numbers are within the support or, where ``strict``, NaN, which is outside all bounds, for anything else.
-    """
+    """Records as codes of a multinomial's levels or as numbers; where ``strict``, NaN for any outside the support."""
     if isinstance(family, Multinomial):
         position = {level: code for code, level in enumerate(family.levels)}
         problem = f"every record must be one of the declared levels; they are {list(family.levels)!r:.200}"

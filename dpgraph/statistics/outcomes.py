@@ -23,11 +23,7 @@ from dpgraph.structure.rowwise import added, in_blocks
 def classifier_outcomes(
     task: Classification, truth: npt.NDArray[Any], probabilities: Reals, group: RowGroup | None = None
 ) -> Moments:
-    """Sums the outcomes of a classifier.
-
-    ``truth`` is the code of the true class of each row, ``probabilities`` are P(class), shape (rows, classes); the most
-    probable class is predicted, the first of several. ``group`` says which rows of a declared variable they are.
-    """
+    """Sums a classifier's outcomes: codes of the truth and P(class), shape (rows, classes), of a ``group`` of rows."""
     truth, size = truth.astype(np.int64), len(task.classes)
     assert task.largest_loss is not None
     assert task.edges is not None

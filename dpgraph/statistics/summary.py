@@ -66,11 +66,7 @@ def summarise(
     engine: Any = None,
     progress: bool = False,
 ) -> Any:
-    """The statistics of all rows or of the group ``where``; with ``by`` a dict of those of each group. Sensitive.
-
-    A cap on the rows of each person chooses once, of all rows. ``domain`` declares variables of groups that the kernel
-    does not read.
-    """
+    """The statistics of all rows or of the group ``where``; with ``by`` a dict of each group's; a cap chooses once."""
     cap = None
     check_whole("rows_per_person", rows_per_person, error=DomainError)
     if person is not None or rows_per_person != 1:
@@ -144,11 +140,7 @@ def _groups(
 
 
 def total(rows: Any, tally: Tally, engine: Any = None, progress: bool = False) -> Integers:
-    """The vector of all rows, in memory, in files or on a cluster; or of the rows that a cap keeps of each person.
-
-    A cap chooses rows once all rows are read: in memory, as whole numbers, or on the cluster, whose workers
-    hand one another the rows of a person. Sensitive.
-    """
+    """The vector of all rows, or of those that a cap keeps once all are read, in memory or on a cluster. Sensitive."""
     if engine is not None:
         pieces, cluster = _cluster(engine, rows, tally.domain)
         return cluster.count_path(pieces, tally, engine)

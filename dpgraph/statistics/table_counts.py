@@ -24,11 +24,7 @@ KEPT_CELLS = 1 << 24
 
 @dataclass(frozen=True, eq=False)
 class TableCounts:
-    """Exact counts of whatever table is asked for: sensitive, as the encoded rows that it holds are.
-
-    There are no numbers in its ``repr``, it is not pickled and has no saver. Mechanisms that choose among tables read
-    it; a release of ``count`` measures the chosen tables.
-    """
+    """Exact counts of whatever table is asked for: sensitive, without numbers in its ``repr``, not pickled."""
 
     sensitive_codes: Codes
     _kept: dict[Family, Integers] = field(default_factory=dict, init=False, repr=False)
@@ -50,10 +46,7 @@ class TableCounts:
         return self.sensitive_codes.sensitive_rows
 
     def sensitive_block(self, name: Family, unit: PrivacyUnit) -> Integers:
-        """The exact counts over some variables, in the order asked for; the same under every unit.
-
-        A table of more than ``MOST_CELLS`` cells is refused.
-        """
+        """The exact counts over at most ``MOST_CELLS`` cells, in the order asked for; the same under every unit."""
         domain = self.sensitive_codes.domain
         ordered = tuple(one for one in domain.names if one in name)
         if ordered not in self._kept:

@@ -38,11 +38,7 @@ PERSON, HELD = "person", "held"
 
 
 class Kernel(Protocol):
-    """The interface of a description's sums: the columns to read and a vector of sums.
-
-    It holds no rows and is pickled: it is public, and travels to workers. Messages call the sums ``made`` and
-    the description ``of``.
-    """
+    """The public columns to read and vector of sums of a description, for workers; messages say ``made`` and ``of``."""
 
     made: ClassVar[str]
     of: ClassVar[str]
@@ -74,13 +70,7 @@ class Kernel(Protocol):
 
 @dataclass(frozen=True)
 class Tally:
-    """A kernel over all rows, or over each of several groups, whose vectors follow one another; it travels as well.
-
-    Attributes:
-        kernel: The sums.
-        groups: Groups by the same variables; None for one vector of all rows.
-        cap: The choice of some rows of each person, public but for its key; None for all rows.
-    """
+    """A kernel over all rows or each of several groups by the same variables, of all rows or those a cap keeps."""
 
     kernel: Kernel
     groups: tuple[RowGroup, ...] | None = None

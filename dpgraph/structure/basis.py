@@ -55,10 +55,7 @@ def ordered(network: Network, names: Family) -> Family:
 
 @lru_cache(maxsize=64)
 def coefficient_blocks(network: Network) -> tuple[Family, ...]:
-    """The blocks that carry information: the downward closure of the families, without variables of one level.
-
-    More than ``MAX_BLOCKS`` are refused: a family of n variables has 2^n.
-    """
+    """The informative blocks: the families' downward closure without variables of one level, at most ``MAX_BLOCKS``."""
     sizes = network.domain.sizes
     if sum(2 ** len(family) for family in network.maximal_families) > MAX_BLOCKS:
         raise NetworkError(f"the families have more than {MAX_BLOCKS:,} subsets; give variables fewer parents")
@@ -105,11 +102,7 @@ def inverse_contrasts(values: Reals, *, batched: bool = False) -> Reals:
 
 
 def table_of(network: Network, contrasts: Mapping[Family, Reals], table: Family, *, batch: int | None = None) -> Reals:
-    """The table over some variables, one axis each, from the contrast blocks of all its subsets.
-
-    Blocks are keyed in the domain's order. With ``batch`` every block has a leading axis of this length, and so has
-    the result.
-    """
+    """The table over some variables from contrast blocks of all its subsets; with ``batch`` all have a leading axis."""
     lead: tuple[slice, ...] = () if batch is None else (slice(None),)
     values = np.zeros((() if batch is None else (batch,)) + network.shape(table))
     for block in subsets(table):
@@ -177,20 +170,12 @@ def contrast_norms(sizes: tuple[int, ...]) -> Reals:
 
 @lru_cache(maxsize=256)
 def fixed_point(sizes: tuple[int, ...], grid: int) -> Integers:
-    """The whole number each contrast of a block is multiplied by: ``grid`` / norm rounded, at least 1.
-
-    It does not increase along any axis, which ``additive.blocks.block_sensitivity`` uses. At grid 1 it is 1.
-    """
+    """The whole number each contrast is multiplied by, ``grid`` / norm rounded, at least 1; falls along each axis."""
     return np.maximum(1, np.rint(grid / contrast_norms(sizes))).astype(np.int64)
 
 
 def cell_variance(network: Network, variances: Mapping[Family, Spread], table: Family) -> Spread:
-    """The mean variance of one cell of a table rebuilt from noisy blocks.
-
-    Var(S) = sum over A in S of sigma_A^2 prod_{v in A} (1 - 1/K_v) prod_{v in S - A} 1/K_v^2 (proofs.md P5), from the
-    mean variance sigma_A^2 of the residuals of each block inside the table, or an array of several. It is every cell's
-    variance where the residuals of a block have equal variances, else the mean over the cells.
-    """
+    """The mean variance of a cell of a table rebuilt from blocks, by the variances of their residuals (P5)."""
     table = ordered(network, table)
     total: Any = 0.0
     for block in subsets(table):
@@ -201,11 +186,7 @@ def cell_variance(network: Network, variances: Mapping[Family, Spread], table: F
 
 
 def error_weights(network: Network, blocks: Iterable[Family], counted: Sequence[float] = ()) -> dict[Family, float]:
-    """V_A of each block A: how many squared cells of the families a unit of sigma_A^2 costs (proofs.md P28).
-
-    V_A is the sum over families f that contain A of prod_{v in A} (K_v - 1) prod_{v in f - A} 1 / K_v; ``counted`` says
-    how much the cells of each family count, where not all count the same.
-    """
+    """V_A of each block: how many squared cells of the families, as ``counted``, a unit of variance costs (P28)."""
     sizes = network.domain.sizes
     count = dict(zip(network.families, counted or (1,) * len(network.families), strict=True))
     by_name: dict[str, list[Family]] = {name: [] for name in network.domain.names}

@@ -99,10 +99,7 @@ def converted_each(
 
 
 def is_query(rows: Any) -> bool:
-    """True for an Arrow stream, each reading of which may have another order; False for tables and columns in memory.
-
-    Tables and columns of pandas, polars and Arrow are in memory; a table of another library may be a query.
-    """
+    """True for an Arrow stream, or a table of another library: each reading of it may have another order."""
     kinds = {kind.__module__.partition(".")[0] for kind in type(rows).__mro__}
     held = bool(kinds & {"pandas", "polars"}) or ("pyarrow" in kinds and hasattr(rows, "nbytes"))
     return not held and hasattr(rows, "__arrow_c_stream__")

@@ -481,12 +481,7 @@ def _kinds(numbers: int, upper: int | None) -> tuple[_Kind, ...]:
 
 
 def _largest_with(still: int, flipped: int, kinds: tuple[_Kind, ...], groups: int) -> Fraction:
-    """The maximum over the P of each kind, within its edges.
-
-    With S = flipped + sum m P over kinds of m columns, and as many columns in all as ``size``: 2 S (size - S)
-    + sum 2 m P (1 - P) + 2 groups m max(P, 1 - P) + 2 extra P. It is concave, so the maximum is where every kind is at
-    an edge or has derivative 0; of the points so found those within the edges are tried.
-    """
+    """The maximum over the P of each kind, concave: kinds are at an edge or have derivative 0 (proofs.md P9)."""
     size = still + flipped + sum(kind.many for kind in kinds)
 
     def value(at: tuple[Fraction, ...]) -> Fraction:

@@ -36,11 +36,7 @@ def moral_graph(network: Network) -> dict[str, set[str]]:
 
 @lru_cache(maxsize=64)
 def elimination_order(network: Network) -> tuple[Family, int]:
-    """An order that adds few edges (min-fill, ties by degree and then by the domain's order), and its width.
-
-    The width is the largest number of neighbours a variable has when it is eliminated: an upper bound on the treewidth.
-    From the first variable with more than ``WIDEST`` neighbours on, all that are left count as one clique.
-    """
+    """An order of few edges (min-fill), and its width; from one wider than ``WIDEST`` on the rest is one clique."""
     order, width, _ = _eliminated(moral_graph(network), network.position, network.domain.sizes, "fill")
     return order, width
 
@@ -48,12 +44,7 @@ def elimination_order(network: Network) -> tuple[Family, int]:
 def smallest_elimination(
     scopes: Iterable[Family], sizes: Mapping[str, int], kept: Iterable[str] = ()
 ) -> tuple[tuple[str, ...], int, int]:
-    """An order in which to eliminate all but the kept variables of some factors, its width, and its largest table.
-
-    The better of min-fill and min-weight (the neighbour whose table is smallest goes first), by cells. The width is the
-    most neighbours that a variable has when it goes, or that the kept ones have among each other; the largest table, in
-    cells, has the eliminated variable among its axes.
-    """
+    """The better order of min-fill and min-weight to eliminate all but ``kept``, its width, its largest table."""
     neighbours: dict[str, set[str]] = {}
     for scope in scopes:
         for name in scope:
@@ -101,10 +92,7 @@ def _eliminated(
 
 
 class _Shrinking:
-    """A graph whose vertices are eliminated one by one, with two numbers of each that are kept up to date.
-
-    ``fill``: how many pairs of its neighbours are not joined; ``weight``: the cells of the table over it and them.
-    """
+    """A graph whose vertices are eliminated, with each one's ``fill`` (unjoined pairs) and ``weight`` (cells)."""
 
     def __init__(self, neighbours: dict[str, set[str]], sizes: Mapping[str, int]) -> None:
         self._neighbours, self._sizes = neighbours, sizes

@@ -215,10 +215,7 @@ def _check_domains(one: Network, other: Network) -> None:
 
 
 def _coincidence(value: Single) -> float:
-    """An upper bound on ln of the chance that two releases of the same rows have equal noise everywhere.
-
-    No mass of a law of scale b is above 1 / (2 b), but for scales below 1 / 2, which are not counted.
-    """
+    """ln of a bound on the chance that two releases of the same rows have equal noise everywhere."""
     tables = value.tables if isinstance(value, NoisyCounts) else value.blocks
     free = {key: table.size - value.laws[key].sums_to_zero for key, table in tables.items()}
     return -sum(count * max(0.0, math.log(2 * value.laws[key].scale)) for key, count in free.items())

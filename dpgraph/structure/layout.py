@@ -27,10 +27,7 @@ WAYPOINT = 0.1
 
 @dataclass(frozen=True)
 class Layout:
-    """Middles of variables in the domain's order, in columns from the left and rows from the top, and the size.
-
-    ``routes`` are the places across of each arc, parent and child, in the rows between the two.
-    """
+    """Middles of variables, in columns and rows; the places across of each arc in the rows between; and the size."""
 
     across: tuple[float, ...]
     down: tuple[int, ...]

@@ -169,11 +169,7 @@ def all_pairs(
 
 
 def holders(network: Network, tables: Sequence[Family]) -> dict[Family, Family]:
-    """For each family the smallest of the tables that contains it, ties to the first.
-
-    Blocks of coefficients hold no variable of one level; there the others of a family are looked for, and a family that
-    has no others is read from the total, so it is left out.
-    """
+    """For each family the smallest table that contains it, variables of one level left out, ties to the first."""
     holding, sizes = Holding(network, tables), network.domain.sizes
     chosen: dict[Family, Family] = {}
     for family in network.families:
@@ -194,11 +190,7 @@ def weights(network: Network, tables: Sequence[Family]) -> list[int]:
 
 @lru_cache(maxsize=64)
 def measured_families(network: Network) -> tuple[Family, ...]:
-    """The maximal families, small ones merged where that lowers the noise: counted, and measured by default.
-
-    Greedily merges the pair of tables that lowers the total error most, until none does. A merged table has its
-    variables in the domain's order. The result depends on nothing but public structure.
-    """
+    """The maximal families, merged greedily where that lowers the noise; it follows from public structure alone."""
     families = network.maximal_families
     if len(families) > MOST_TABLES:
         return families
@@ -213,11 +205,7 @@ def measured_families(network: Network) -> tuple[Family, ...]:
 
 
 class _Merger:
-    """Tables by their place, each with the later table whose merge with it gains most, and this gain.
-
-    A merge changes one table and ends another. A table whose partner it was keeps its gain, which no other partner
-    exceeds, and looks for another partner once no table has a larger one.
-    """
+    """Tables by their place, each with the later table whose merge with it gains most, and this gain."""
 
     def __init__(self, network: Network, tables: Sequence[Family]) -> None:
         self._sizes = network.domain.sizes

@@ -26,11 +26,7 @@ def check_markov_network(network: Network, sequence: str, time: str) -> tuple[st
 def checked_laws(
     network: Network, fields: tuple[str, ...], transition: Reals, emissions: Mapping[str, Reals], states: Integers
 ) -> FrozenMap[str, Reals]:
-    """The emissions, frozen, after checking shapes, probabilities and states.
-
-    ``transition`` is P(next state | state), shape (..., states, states); ``emissions`` are P(level | state) for each
-    field, shape (..., states, levels); ``states`` have any shape.
-    """
+    """P(level | state) of each field, frozen, after checking shapes, probabilities and states."""
     if set(emissions) != set(fields):
         raise NetworkError("every field needs its emissions, and no other")
     frozen = FrozenMap((name, frozen_array(emissions[name], np.float64)) for name in fields)

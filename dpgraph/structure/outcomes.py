@@ -45,10 +45,7 @@ FLOOR = 50
 
 @dataclass(frozen=True)
 class Part:
-    """One part of sums: its name and number of cells, and the weight of the released integers, less noise where larger.
-
-    ``counts`` says that the cells partition the rows; else it is one sum of losses between 0 and 1.
-    """
+    """One part of sums: name, cells, weight, less noise where larger; ``counts`` if cells partition the rows."""
 
     name: str
     cells: int
@@ -128,10 +125,7 @@ class Classification:
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        """Right and wrong; truth by prediction; bins by right and wrong; losses, their squares; scores by truth.
-
-        The scores of two classes tell the bins by right and wrong, which are then not counted again.
-        """
+        """Right and wrong, truth by prediction, bins (not of two classes with scores), losses, squares, scores."""
         size = len(self.classes)
         bins = Part("reliability", 2 * len(self.bins), 8, counts=True)
         ranked = (
@@ -238,12 +232,7 @@ class OutcomeDescription:
         return tuple(accumulate(part.cells for part in self.parts))
 
     def sensitivity(self, unit: PrivacyUnit) -> int:
-        """The L1 sensitivity of the released integers to one person's rows, in weighted steps.
-
-        A person's row that is predicted wrongly, with confidence 1, has every loss at its bound; replaced by one that
-        is predicted rightly, with confidence 1, every part moves by all it can. Added, it moves every part by 1.
-        From four classes on, the scores of a class may stay where two others change, so the sum is a bound.
-        """
+        """The L1 sensitivity in weighted steps: replaced, all parts move by all they can, added by 1 (P70)."""
         return unit.rows_per_person * STEPS * sum(part.weight * part.moved(unit) for part in self.parts)
 
     def squared_sensitivity(self, unit: PrivacyUnit) -> int:

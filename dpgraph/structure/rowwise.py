@@ -39,11 +39,7 @@ def weighted(columns: Reals, weights: Reals) -> Reals:
 
 @np.errstate(all="ignore")
 def in_blocks(function: Callable[[npt.NDArray[Any]], Reals], rows: npt.NDArray[Any], length: int = BLOCK) -> Reals:
-    """The numbers that a function has for rows, asked in blocks of one length, the last filled with rows of zeros.
-
-    For functions whose last bits may differ between the body and the rest of an array: exp, log. No warning of numpy
-    tells of a row.
-    """
+    """A function's numbers for rows, in blocks of one length: the last bits of exp and log depend on the place."""
     found = np.empty(len(rows))
     for start in range(0, len(rows), length):
         part, block = rows[start : start + length], np.zeros((length, *rows.shape[1:]), rows.dtype)
@@ -53,10 +49,7 @@ def in_blocks(function: Callable[[npt.NDArray[Any]], Reals], rows: npt.NDArray[A
 
 
 def columns_to_predict(rows: Any, declared: Domain | LinearDesign) -> Mapping[str, Any]:
-    """Columns of codes and numbers: a mapping of columns as it is, and other rows read by their declaration.
-
-    A mapping of codes holds numpy arrays; lists are refused, since a table of rows would be a mapping of lists.
-    """
+    """A mapping of columns as it is, in arrays; other rows as their declaration reads them."""
     if isinstance(rows, Mapping):
         if isinstance(declared, Domain) and not all(isinstance(column, np.ndarray) for column in rows.values()):
             raise DomainError(

@@ -51,10 +51,7 @@ def margin(table: npt.NDArray[Any], axes: Family, wanted: Family) -> npt.NDArray
 
 @dataclass(frozen=True)
 class Tables:
-    """Real-valued contingency tables, keyed by their variables; the shape of each is the variables' levels.
-
-    ``n`` is the number of rows they describe: exact where it is public, else an estimate from the noisy tables.
-    """
+    """Contingency tables by their variables; ``n`` is the number of rows, exact where public, else an estimate."""
 
     network: Network
     tables: FrozenMap[Family, Reals]

@@ -5,7 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpgraph.privacy.checks import check_boolean, check_whole, is_number, is_whole
+from dpgraph.privacy.checks import check_boolean, check_choice, check_whole, is_number, is_whole
+from dpgraph.privacy.display import cell, counted, summary
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.records import PrivacyUnit, exact_delta
 
@@ -66,3 +67,19 @@ def test_a_setting_fits_64_bits(value):
         PrivacyUnit("replace", value)
     assert len(str(caught.value)) < 150
     assert PrivacyUnit("replace", 2**63 - 1).rows_per_person == 2**63 - 1
+
+
+def test_a_refused_choice_names_the_known_and_the_nearest():
+    words = r"method must be one of 'auto', 'planned'; got 'planed' \(did you mean 'planned'\?\)"
+    with pytest.raises(ReleaseError, match=words):
+        check_choice("method", "planed", ["auto", "planned"])
+
+
+def test_values_in_words():
+    assert [cell(one) for one in (1.23456, 12345.6, float("nan"), "a")] == ["1.23", "12346", "-", "a"]
+    assert [counted(1, "table"), counted(12000, "cell"), counted(3, "entry")] == [
+        "1 table",
+        "12,000 cells",
+        "3 entries",
+    ]
+    assert summary("Tables", "3 tables", None, "n = 7") == "Tables(3 tables; n = 7)"

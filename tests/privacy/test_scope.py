@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 import dpgraph as dg
-from dpgraph.privacy.scope import Condition, RowGroup, group_with
+from dpgraph.privacy.scope import Condition, RowGroup, RowsRecord, group_with, together
 
 DOMAIN = dg.Domain.of({"region": ["north", "south"], "sex": ["F", "M"], "age": dg.Bins([0, 30, 99])})
 CONDITIONS = [Condition(name, DOMAIN.levels(name)[0], DOMAIN[name]) for name in DOMAIN.names]
@@ -35,3 +35,9 @@ def test_a_variable_is_fixed_once_and_a_group_has_a_condition():
             group_with(RowGroup((*CONDITIONS[:2],)), Condition("region", level, DOMAIN["region"]))
     with pytest.raises(dg.errors.ReleaseError, match="at least one condition"):
         RowGroup(())
+
+
+def test_a_joint_record_has_the_receipts_of_all():
+    known = [RowsRecord("b", receipts=(one,)) for one in "12"]
+    assert together([None, *known]).receipts == ("1", "2")
+    assert together([None]) is None

@@ -77,13 +77,7 @@ def parity_sensitivity(network: Network, limit: int = MAX_ELIMINATION_CELLS) -> 
 
 
 def block_sensitivity(network: Network, block: Family, grid: int, unit: PrivacyUnit) -> int:
-    """The L1 sensitivity of one block of fixed-point contrasts (``basis.fixed_point``).
-
-    Under add/remove it is the sum of the block's multipliers, attained by a row that has the first level everywhere:
-    there every contrast is 1 in size. No level does better, since at level k of a variable contrast r is k in size for
-    r = k, 1 for r > k and 0 below, and k multipliers a_1 >= ... >= a_k add up to at least k a_k. Under replace it is
-    the largest distance between two cells by enumeration, or for a very large block twice the former.
-    """
+    """The L1 sensitivity of a block of fixed-point contrasts (proofs.md P6); twice add-remove's for a large block."""
     shape = network.shape(block)
     moved = int(fixed_point(shape, grid).sum())
     if unit.n_is_public:
@@ -92,12 +86,7 @@ def block_sensitivity(network: Network, block: Family, grid: int, unit: PrivacyU
 
 
 def block_l2_squared(network: Network, block: Family, grid: int, unit: PrivacyUnit) -> int:
-    """The squared L2 sensitivity of one block of fixed-point contrasts under add/remove, by a look at every cell.
-
-    With exact multipliers every cell of the block's table would give grid^2 prod_{v in A} (1 - 1 / K_v) (proofs.md P6).
-    Contrast r of a variable is k in size at its level k = r, 1 above and 0 below, so one pass along each axis adds up
-    the squares. A person whose r rows are all alike moves r times as far.
-    """
+    """The squared L2 sensitivity of a block of fixed-point contrasts under add/remove, the largest over cells (P6)."""
     squares = fixed_point(network.shape(block), grid) ** 2
     for axis, size in enumerate(network.shape(block)):
         rows = np.moveaxis(squares, axis, 0)
@@ -112,10 +101,7 @@ def block_l2_squared(network: Network, block: Family, grid: int, unit: PrivacyUn
 def block_movements(
     network: Network, blocks: tuple[Family, ...], grid: int, unit: PrivacyUnit
 ) -> FrozenMap[Family, Movement]:
-    """How far one person moves each block of fixed-point contrasts; blocks of one shape move alike.
-
-    Under replace the squared L2 distance of two rows is bounded by (2 max ||row||_2)^2 and by the square of their L1.
-    """
+    """How far one person moves each block of fixed-point contrasts; under replace the square is a bound (P6)."""
     for size in {size for block in blocks for size in network.shape(block)}:
         check_levels(size)
     if (size := sum(math.prod(block_shape(network, block)) for block in blocks)) > MAX_FAMILY_CELLS:
@@ -139,12 +125,7 @@ def joint_sensitivity(
     unit: PrivacyUnit,
     limit: int = MAX_ELIMINATION_CELLS,
 ) -> tuple[int, bool]:
-    """max over neighbours of sum_A weight_A ||T_A - T'_A||_1, for blocks T_A of fixed-point contrasts; is it attained?
-
-    Under add/remove the row of first levels attains every block's maximum, so their sum is exact. Under replace the
-    maximum over pairs of rows is found by elimination on pairs of levels, K_v^2 states for each variable; where that is
-    too large, or a block has too many pairs of cells, a sum of the blocks' own sensitivities is an upper bound.
-    """
+    """max over neighbours of sum_A weight_A ||T_A - T'_A||_1, by elimination or a bound, and if it is attained (P7)."""
     paired = [block for block in weights if block and unit.n_is_public and _is_small(network.shape(block))]
     if sum(network.cells(block) ** 2 for block in paired) > MAX_PAIRS:
         paired = []
@@ -188,11 +169,7 @@ class BlockPlan:
     joint: Joint | None = None
 
     def variance(self, network: Network) -> dict[Family, float]:
-        """The noise variance of one cell of each family table, in closed form and without data.
-
-        Var(S) = sum over A in S of sigma_A^2 prod_{v in A} (1 - 1/K_v) prod_{v in S - A} 1/K_v^2 (proofs.md P5); the
-        mean over the cells, which differ by the rounding of the residual basis alone.
-        """
+        """The mean noise variance of one cell of each family table, in closed form (proofs.md P5)."""
         variances = dict.fromkeys(coefficient_blocks(network), 0.0)
         for m in self.measurements:
             variances[m.table] = residual_variance(network, m.table, m.law, self.grid, self.step)
@@ -215,11 +192,7 @@ class BlockPlan:
 
 
 def laplace_blocks(epsilon: Fraction, network: Network, unit: PrivacyUnit) -> BlockPlan:
-    """A law for each block: scale proportional to 1 / weight, weight to (V_A / D_A)^(1/3), all in whole numbers.
-
-    With L the largest sum of weight_A ||T_A - T'_A||_1 over neighbours and scale_A at least L / (epsilon weight_A), the
-    log ratio is at most sum of ||T_A - T'_A||_1 / scale_A <= epsilon.
-    """
+    """A law for each block, of scale proportional to (D_A / V_A)^(1/3), in whole weights (proofs.md P28, P32)."""
     blocks = [block for block in coefficient_blocks(network) if block or not unit.n_is_public]
     moved = block_movements(network, tuple(blocks), GRID, unit)
     cost = error_weights(network, blocks)
@@ -241,11 +214,7 @@ def weighted_blocks(epsilon: Fraction, network: Network, unit: PrivacyUnit, weig
 
 
 def gaussian_blocks(scale: Scale, network: Network, unit: PrivacyUnit) -> BlockPlan:
-    """Discrete Gaussian noise for each block: its share is proportional to sqrt(p_A V_A), its scale pays for L_A.
-
-    L_A is the squared L2 sensitivity of the block's integers, GRID^2 p_A but for rounding. With exact p_A these are
-    the optimal variances of ``plans.residual_design`` (ResidualPlanner).
-    """
+    """Gaussian noise for each block, its share proportional to sqrt(p_A V_A): ResidualPlanner's (proofs.md P29)."""
     if unit.n_is_public:
         raise ReleaseError(
             'basis="residual" is optimal for an add-remove unit; under replace use basis="tables", which is within a '
@@ -273,10 +242,7 @@ def block_measurements(network: Network, laws: dict[Family, NoiseLaw], unit: Pri
 
 
 def whose_blocks(network: Network, measured: Sequence[Family]) -> Network | None:
-    """The network whose blocks these are: this one, or tables over its variables; None if there is none.
-
-    A model may be of a graph that was chosen after its blocks were measured.
-    """
+    """The network whose blocks these are: this one, or tables over its variables; None if there is none."""
     found = set(measured)
     if has_blocks(network, found):
         return network

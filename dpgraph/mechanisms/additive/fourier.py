@@ -182,10 +182,7 @@ def _plan(mechanism: FourierMechanism, network: Network, unit: PrivacyUnit) -> B
 
 
 def _walsh_plan(epsilon: Fraction, network: Network, unit: PrivacyUnit, *, paper: bool) -> BlockPlan:
-    """One law for all Walsh sums, or under replace for all parity counts; there w_() is n, which never moves.
-
-    The scale is set by the L1 distance of all sums together, or by the paper's bound on it under replace.
-    """
+    """One law for all Walsh sums, or under replace for all parity counts; there w_() is n, which never moves."""
     rows, parities = unit.rows_per_person, unit.n_is_public and not paper
     moved = 2 * rows if unit.n_is_public and paper else rows
     blocks = coefficient_blocks(network)

@@ -204,10 +204,7 @@ def _claims(
 def _cheapest(
     mechanism: GaussianMechanism, plan: Callable[[Scale], tuple[Measurement, ...]]
 ) -> tuple[Measurement, ...]:
-    """The plan by the mechanism's rho or mu; where epsilon alone is asked for, by the one that needs less noise.
-
-    That is the mu, unless scales are so small that whole numbers cost more than their rho says.
-    """
+    """The plan by the mechanism's rho or mu; where epsilon alone is asked for, by the one that needs less noise."""
     epsilon, delta = Fraction(mechanism.epsilon or 0), Fraction(mechanism.delta or 0)
     if mechanism.rho is not None:
         return plan(by_rho(Fraction(mechanism.rho)))

@@ -222,11 +222,7 @@ def _allowed(network: Network, target: str, epsilon: Number, unit: PrivacyUnit, 
 
 
 def _replanned(event: Event, unit: PrivacyUnit, description: Any) -> Event:
-    """The recorded tables of a network, whose scales pay for the claim; the plan of any other description.
-
-    Measurements that nobody moves are planned as if they moved by one: each by itself, or together where they share a
-    scale.
-    """
+    """The recorded tables of a network, whose scales pay for the claim; the plan of any other description."""
     check_laws(event, DiscreteLaplace | SumZeroLaplace)
     if not isinstance(description, Network):
         if not event.measurements or not callable(getattr(description, "blocks", None)):

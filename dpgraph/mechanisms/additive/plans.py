@@ -69,11 +69,7 @@ Scale = Callable[..., float]
 
 
 def measured_tables(network: Network, tables: Tables) -> tuple[Family, ...]:
-    """The variable sets a mechanism measures.
-
-    ``"families"``: one for each variable (Zhang et al. 2016). ``"maximal"``: the families not inside another.
-    ``"merged"``: the maximal ones, small ones joined where that lowers the total error.
-    """
+    """The measured sets: each variable's family (Zhang et al. 2016), the maximal ones, or these merged."""
     match tables:
         case "families":
             return network.families
@@ -92,11 +88,7 @@ def shares(
     spreads: Sequence[float] = (),
     n_is_public: bool = False,
 ) -> tuple[Fraction, ...]:
-    """The part of the budget each table gets; they sum to one exactly.
-
-    ``"optimal"`` minimises the error after least squares, where tables help each other (proofs.md P30); margins may
-    say their own shares. ``"uniform"`` gives each table the same.
-    """
+    """Each table's part of the budget, exact: least error after least squares (P30), margins' own, or uniform."""
     if allocation == "uniform":
         return (Fraction(1, len(tables)),) * len(tables)
     if isinstance(network, Margins) and network.shares and tuple(tables) == network.tables:
@@ -109,11 +101,7 @@ def shares(
 
 
 def closed_form_shares(network: Network, tables: Sequence[Family], power: float) -> Reals:
-    """The shares with the least error of all family tables, each read from one measured table (proofs.md P28).
-
-    With Laplace noise epsilon_m is proportional to W_m^(1/3), with Gaussian noise rho_m to W_m^(1/2). Least squares
-    start from them.
-    """
+    """The shares with the least error where each family is read from one measured table (proofs.md P28)."""
     roots = np.array([weight**power for weight in weights(network, tables)])
     return roots / roots.sum()
 
@@ -121,12 +109,7 @@ def closed_form_shares(network: Network, tables: Sequence[Family], power: float)
 def _least_squares_shares(
     network: Network, tables: Sequence[Family], spreads: Reals, start: Reals, order: float, n_is_public: bool
 ) -> Reals:
-    """Minimises sum_A V_A / p_A by the update s_m <- s_m g_m^(1 / (order + 1)), normalised, g_m minus its slope in s_m.
-
-    p_A = sum over tables m that contain A of s_m^order / (spread_m prod_{v in m - A} K_v) is the precision of a
-    residual of A after least squares (proofs.md P30); order is 2 for Laplace noise and 1 for Gaussian. At the minimum
-    all slopes are equal. Where tables share nothing one step is exact: there the sum is that of W_m / s_m^order.
-    """
+    """Minimises the error after least squares by s_m <- s_m g_m^(1 / (order + 1)), g_m minus its slope (P30)."""
     blocks = [block for block in coefficient_blocks(network) if block or not n_is_public]
     cost = np.array(list(error_weights(network, blocks).values()))
     index = {frozenset(block): i for i, block in enumerate(blocks)}
@@ -259,11 +242,7 @@ def weighted_mean(statistics: Any, epsilon: Number, unit: PrivacyUnit, *, gaussi
 def weighted_design(
     design: LinearDesign, epsilon: Number, unit: PrivacyUnit, n: int | None, *, gaussian: bool = False
 ) -> LinearDesign:
-    """The design with the weight on the target's sum that a release of n rows chooses; n is None where it is private.
-
-    Noise on the sums drowns the slopes first, then the target's mean. At small n epsilon a larger weight on its sum
-    makes the mean known at the price of slopes that could not be known.
-    """
+    """The design with the weight on the target's sum that a release of n rows chooses; n is None where private."""
     if not design.intercept or design.mean_weight is not None:
         return design
     weight = advised_weight(design, exact(epsilon), unit, n)
@@ -271,11 +250,7 @@ def weighted_design(
 
 
 def advised_weight(design: LinearDesign, epsilon: Fraction, unit: PrivacyUnit, n: int | None) -> int:
-    """The least weight with which the noise on the target's mean is ``WANTED``, or the largest one worth having.
-
-    With weight w the noise on the sum has deviation sqrt(2) (S + 2 (w - c)) / (w epsilon), with S the movement of all
-    sums at the weight c they have anyway. No weight is so large that its noise would be refused where c's is not.
-    """
+    """The least weight with which the noise on the target's mean is ``WANTED``, or the largest worth having (P11)."""
     if n is None:
         return max(design.copies, WITHOUT_N)
     movement = design.sensitivity(unit) / design.weight / unit.rows_per_person

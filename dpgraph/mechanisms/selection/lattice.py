@@ -137,13 +137,7 @@ def check_temperature(temperature: float, epsilon: Fraction) -> float:
 
 
 def score_range(network: Network, unit: PrivacyUnit, grid: int, floor: float, law: Law) -> int:
-    """The range over candidates of the difference of two neighbours' scores, summed over the network, in units.
-
-    A row of data adds one log to one row of each variable's table, so under add/remove the range is the sum over the
-    variables of their lattice's. Under replace a row leaves one row of a table and enters another, or moves within
-    one: twice that either way. A person with r rows moves r times as much. Rows are drawn independently, and the
-    ranges of the rows that move add up, for the exponential mechanism and for permute-and-flip alike.
-    """
+    """The range over candidates of the difference of two neighbours' scores over the network, in units (P38, P40)."""
     check_floor(network, floor)
     one = sum(lattice(levels, grid, floor, law).score_range for levels in network.domain.sizes.values())
     return one * unit.rows_per_person * (2 if unit.n_is_public else 1)

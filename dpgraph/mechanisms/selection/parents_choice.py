@@ -40,20 +40,14 @@ Step = tuple[str, Family]
 
 @dataclass(frozen=True)
 class OneWays:
-    """Public margins of every variable and a public number of rows, or an estimate of it, in whole numbers.
-
-    ``weights`` are for each variable the share of each level, in parts of ``PARTS``; they sum to it.
-    """
+    """Each variable's public share of levels, in ``PARTS``, and a public number of rows or an estimate."""
 
     weights: FrozenMap[str, tuple[int, ...]]
     rows: int
 
     @classmethod
     def of(cls, margins: Mapping[str, Reals | Iterable[float]], rows: float) -> OneWays:
-        """From public margins, such as noisy counts: negative counts become zero, and shares are rounded.
-
-        The largest share of a margin takes the remainder of rounding.
-        """
+        """From public margins: negative counts become zero, shares are rounded, the largest takes the remainder."""
         weights: dict[str, tuple[int, ...]] = {}
         for name, margin in margins.items():
             positive = np.maximum(np.asarray(margin, float), 0.0)
@@ -84,11 +78,7 @@ def half_fixed_score(table: Integers, weights: Integers) -> int:
 
 
 def choice_bytes(sizes: Iterable[int], widths: Iterable[int]) -> int:
-    """About how much memory a choice among all tables of so many variables takes.
-
-    >>> choice_bytes([2, 2, 3], [2]) == 3 * BYTES_PER_CANDIDATE + 8 * (4 + 6 + 6)
-    True
-    """
+    """About how much memory a choice among all tables of so many variables takes."""
     wanted, every = set(widths), list(sizes)
     cells = [1, *[0] * max(wanted, default=0)]  # of all tables of each width together
     for size in every:
@@ -98,10 +88,7 @@ def choice_bytes(sizes: Iterable[int], widths: Iterable[int]) -> int:
 
 
 def half_fixed_range(margins: OneWays, unit: PrivacyUnit) -> int:
-    """The length of an interval that holds all moves of scores by one person, in parts of ``PARTS``.
-
-    It is twice 2 (1 - p) for each row, p the least share of any level: one candidate may gain as another loses.
-    """
+    """The length of an interval of all moves of scores by one person, in parts of ``PARTS`` (proofs.md P114)."""
     least = min((min(shares) for shares in margins.weights.values()), default=0)
     return 4 * (PARTS - least) * unit.rows_per_person * (2 if unit.n_is_public else 1)
 

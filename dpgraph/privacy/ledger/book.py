@@ -206,10 +206,7 @@ def release_problems(release: Any, row_with: Callable[[str], LedgerRow | None]) 
 
 
 def _ends(event: Event, parts: tuple[Event, ...], start: int) -> Iterator[int]:
-    """Where the parts that one charge paid for may end, from a place on.
-
-    Of a prepaid charge: two parts at least, which with the unspent rest fit it and use it up.
-    """
+    """Where the parts that one charge paid for may end; two parts or more of a prepaid one fit it and use it up."""
     own = event.events
     if parts[start : start + len(own)] == own:
         yield start + len(own)

@@ -145,14 +145,7 @@ def link_problem(row: LedgerRow, before: LedgerRow | None) -> str | None:
 
 
 def fingerprint(value: Any) -> str:
-    """The first 32 digits of the SHA-256 of a public value's fields, read down to texts and numbers; "" for None.
-
-    Equal values have equal digests, in every process. A field of another kind, such as a function, counts by its
-    type's name alone.
-
-    >>> fingerprint(Fraction(1, 2)) == fingerprint(Fraction(2, 4)) != fingerprint("1/2")
-    True
-    """
+    """The first 32 digits of the SHA-256 of a public value's fields, functions by their type's name; "" for None."""
     return "" if value is None else hashlib.sha256(canonical(_fields_of(value)).encode()).hexdigest()[:32]
 
 
@@ -251,12 +244,7 @@ FORMS.update(
 
 
 def moment_of(expires: Any) -> datetime | None:
-    """When an allowance ends: a date, whose whole day is included, or a time; without a zone it is in UTC.
-
-
-    >>> moment_of("2026-12-31").isoformat()
-    '2027-01-01T00:00:00+00:00'
-    """
+    """When an allowance ends: a date, whose whole day is included, or a time; without a zone it is in UTC."""
     if expires is None:
         return None
     try:

@@ -117,11 +117,7 @@ class Rows:
 
 
 class Store:
-    """A database that holds a ledger; it raises LedgerErrors alone.
-
-    The connection is kept between charges and closed before a fork. A stale one is replaced before a transaction
-    begins, never within one.
-    """
+    """A database that holds a ledger: LedgerErrors alone, and a connection that is closed before a fork."""
 
     def __init__(self, dialect: Sqlite | Postgres) -> None:
         self._dialect: Any = dialect
@@ -248,11 +244,7 @@ def held() -> str:
 
 
 def to_make(url: str, dataset: str | None = None) -> str:
-    """How a budget that is not there is made.
-
-    >>> to_make("l.sqlite", "the survey")
-    "make it with `dpgraph ledger create l.sqlite --dataset 'the survey' --epsilon E`, or open it with an epsilon"
-    """
+    """How a budget that is not there is made."""
     name = "NAME" if dataset is None else shlex.quote(dataset)
     return (
         f"make it with `dpgraph ledger create {shlex.quote(url)} --dataset {name} --epsilon E`, "

@@ -36,10 +36,7 @@ BUCKETS = 64
 
 
 def ask_workers() -> None:
-    """Refuses workers of the active cluster that cannot count; they are asked, without rows, for Python and dpgraph.
-
-    Dask's threads and processes on this machine run this Python, and are not asked.
-    """
+    """Refuses a cluster's workers that cannot count; this machine's threads and processes are not asked."""
     client = cluster()
     if client is None:
         return
@@ -65,11 +62,7 @@ def cluster() -> Any:
 
 
 def count_frame(frame: Any, tally: Tally) -> Integers:
-    """Counts a dask DataFrame, partition by partition. Sensitive.
-
-    Workers that cannot count are refused before any row is read. Where a partition does not fit the domain, or Dask
-    cannot make it, Dask's own words, which may repeat what a row holds, are not passed on.
-    """
+    """Counts a dask DataFrame by partition; Dask's own words, which may repeat a row, are not passed on. Sensitive."""
     check_columns(list(frame.columns), tally.domain, "the table")
     return _counted(lambda: frame[list(tally.domain.names)].to_delayed(), tally, batches)
 

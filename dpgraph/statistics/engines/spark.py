@@ -49,10 +49,7 @@ _ASKED: WeakKeyDictionary[Any, tuple[str, int]] = WeakKeyDictionary()
 
 
 def ask_workers(session: Any) -> int:
-    """How many tasks run side by side; workers that cannot count are refused.
-
-    They are asked, by a job without rows, for their Python and their dpgraph; once a session.
-    """
+    """How many tasks run side by side; workers that cannot count are refused, by a job without rows, once a session."""
     python = getattr(getattr(session, "sparkContext", None), "pythonExec", "")  # Spark Connect has no such context
     known = _ASKED.get(session)
     if known is None or known[0] != python:
@@ -97,11 +94,7 @@ def _no_answer(said: str) -> str:
 
 
 def count_frame(frame: Any, tally: Tally) -> Integers:
-    """Counts a Spark DataFrame. Sensitive.
-
-    Workers that cannot count are refused before any row is read. Where a row does not fit the domain, or Spark cannot
-    make the rows, Spark's own words, which may repeat what a row holds, are not passed on.
-    """
+    """Counts a Spark DataFrame; Spark's own words, which may repeat a row, are not passed on. Sensitive."""
     check_columns(frame.columns, tally.domain, "the table")
     # By position: Spark's own names ignore case and read dots as fields.
     numbered = frame.toDF(*(f"column{i}" for i in range(len(frame.columns))))

@@ -95,10 +95,7 @@ def asked(ask: Callable[[], T], told: Callable[[str], str]) -> T:
 
 
 def check_workers(answers: Iterable[Mapping[str, str]], setting: str) -> None:
-    """Refuses workers on another Python, or without this dpgraph, by their answers to ``question``.
-
-    The refusal names the first such worker's Python, and the engine's setting that mends it.
-    """
+    """Refuses workers on another Python or without this dpgraph, and names the engine's setting that mends it."""
     for answer in answers:
         python, which = answer["python"], answer["executable"]
         if python != this_python():

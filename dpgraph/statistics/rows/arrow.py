@@ -45,10 +45,7 @@ FETCHING = "the rows of the cursor cannot be fetched"
 def read_columns(
     rows: Any, declared: Declared, read: Callable[[Batch, bool], Sequence[npt.NDArray[Any]]]
 ) -> list[npt.NDArray[Any]]:
-    """All rows as arrays, in memory: the arrays that ``read`` makes of each batch, joined. Sensitive.
-
-    ``read`` is told whether the batch is untyped text; it is also given a batch without rows.
-    """
+    """All rows in memory: the arrays that ``read`` makes of each batch, an empty one too, joined. Sensitive."""
     empty: Batch = {name: pa.nulls(0) for name in declared.names}
     with PublicWords(UNREADABLE, passing=OURS, quiet=False):
         parts = [read(batch, is_text) for batch, is_text in batches(rows, declared)] or [read(empty, False)]
@@ -56,10 +53,7 @@ def read_columns(
 
 
 def batches(rows: Any, domain: Declared) -> Iterator[tuple[Batch, bool]]:
-    """The declared columns of any rows outside a cluster, batch by batch, each with a flag for untyped text.
-
-    After the last one there is a warning if types and declared levels differ, by the types of the first.
-    """
+    """The declared columns by batch, with a flag for untyped text; last a warning if the first's types differ."""
     first = None
     for batch, is_text in _batches(rows, domain):
         if first is None:

@@ -66,11 +66,7 @@ def design_values(batch: Batch, design: LinearDesign, is_text: bool) -> tuple[di
 
 
 def regression_features(rows: Any, design: LinearDesign) -> dict[str, npt.NDArray[Any]]:
-    """Reads a design's features as ``regression_moments`` does, for rows to predict; the target need not be there.
-
-    For each feature an array, one value a row: numbers, not clipped, or codes of levels. No row is dropped: a null
-    number that has no declared meaning is NaN.
-    """
+    """A design's features of rows to predict: numbers, not clipped, NaN for an undeclared null, or codes."""
 
     def read(batch: Batch, is_text: bool) -> list[Any]:
         return [one(batch[name], feature, name, is_text) for name, feature in design.features.items()]
@@ -86,11 +82,7 @@ def regression_features(rows: Any, design: LinearDesign) -> dict[str, npt.NDArra
 
 
 def judged_columns(rows: Any, design: LinearDesign) -> tuple[dict[str, npt.NDArray[Any]], Flags]:
-    """Reads features and target as ``regression_moments`` does, for rows to judge a model by.
-
-    For each feature and the target an array, one value a row, and flags of the rows that a sum would hold: all of them,
-    but for rows with nulls where the design drops these.
-    """
+    """Features and target of rows to judge a model by, and flags of those that a sum would hold."""
 
     def read(batch: Batch, is_text: bool) -> list[Any]:
         found, kept = design_values(batch, design, is_text)

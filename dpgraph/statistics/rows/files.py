@@ -37,12 +37,7 @@ BUFFER = 1 << 20
 
 @dataclass(frozen=True)
 class Place:
-    """A file or a folder.
-
-    Attributes:
-        path: On this machine, or within the file system of ``address``.
-        address: The address as the user gave it; empty for this machine.
-    """
+    """A file or a folder: its path, and its address as given; empty for this machine."""
 
     path: str
     address: str = ""
@@ -76,10 +71,7 @@ class Place:
         return self.is_folder() or self.named(SUFFIXES)
 
     def files(self) -> list[Place]:
-        """The files in a folder and the folders in it, in the order of their names, those of bookkeeping left out.
-
-        Spark and Hive keep bookkeeping in files whose names start with a dot or an underscore.
-        """
+        """The files in a folder and its folders, by name, without bookkeeping (names that begin with . or _)."""
         if self.address:
             found = [Place(path, self.address) for path in self._asked("find")]
             inside = {place: PurePosixPath(place.path).relative_to(self.path.rstrip("/") or "/") for place in found}
@@ -203,10 +195,7 @@ def _from_csv(path: Place, domain: Declared) -> Iterator[Batch]:
 
 
 class Piece(NamedTuple):
-    """Some row groups of one file; how many rows they hold is as sensitive as the number of rows.
-
-    A file that is not on this machine has the address of its file system.
-    """
+    """Some row groups of one file, and its address if elsewhere; the number of rows is sensitive."""
 
     file: str
     row_groups: tuple[int, ...]
@@ -215,10 +204,7 @@ class Piece(NamedTuple):
 
 
 def pieces(path: Place, domain: Declared) -> list[Piece]:
-    """The pieces of a Parquet file or of a folder of them, in the order of their names.
-
-    Only the footers are read, so a file without a declared column is refused before any row is counted.
-    """
+    """The pieces of a Parquet file or folder, by name; a missing column is refused by the footers, before any count."""
     files = [file for file in path.files() if file.named(SUFFIXES)] if path.is_folder() else [path]
     if not files:
         raise DomainError(f"the folder {path} holds no Parquet file")

@@ -48,10 +48,7 @@ def fresh_key() -> bytes:
 
 @dataclass(frozen=True)
 class PersonCap:
-    """One choice of at most so many rows of each person: whose column, how many, and the key.
-
-    It travels to the machines that hold the rows. The key is not shown, and nothing keeps it afterwards.
-    """
+    """One choice of at most so many rows of each person: column, number, and a key that nobody keeps or shows."""
 
     person: str
     rows_per_person: int
@@ -152,10 +149,7 @@ def cap_rows(rows: Any, domain: Domain, person: str, rows_per_person: int, *, pa
 
 
 def rows_within(rows: Any, cap: PersonCap, strict: bool) -> Flags:
-    """Flags of the rows that a cap keeps, by the column of persons alone: rows of a person differ by their order.
-
-    The choice among a person's rows depends on the key and on that person's rows, and on nobody else's.
-    """
+    """Flags of the rows that a cap keeps, by the key and each person's own rows in their order."""
     columns = Columns({cap.person: None}, strict)
     with PublicWords(UNREADABLE, passing=OURS, quiet=False):
         found = [cap.names(batch, strict) for batch, _ in batches(rows, columns)]
@@ -210,11 +204,7 @@ def _shortest(text: str) -> str:
 
 
 def kept_rows(persons: Integers, names: Sequence[Any], held: Sequence[npt.NDArray[Any]], cap: int, key: bytes) -> Flags:
-    """Flags of the rows that count, at most ``cap`` of each person.
-
-    ``persons`` holds for each row the position of its person's name, -1 for a row of nobody, which never counts;
-    ``held`` for each variable an array of integers, one a row; ``key`` 1 to 64 bytes.
-    """
+    """Flags of at most ``cap`` rows of each person (-1 is nobody), by ``key`` and the rows as integers ``held``."""
     kept = persons >= 0
     many = np.append(np.bincount(persons[kept], minlength=len(names)), 0)  # the last one is nobody's, at -1
     over = np.flatnonzero(kept & (many[persons] > cap))

@@ -10,6 +10,7 @@ import pytest
 import dpgraph as dg
 from dpgraph.privacy.accounts import Made
 from dpgraph.privacy.ledger.account import datasets, store_of
+from dpgraph.privacy.ledger.row import fingerprint
 from dpgraph.privacy.measurements import DiscreteLaplace, Measurement, Movement
 from dpgraph.privacy.records import Event, exact
 from tests.privacy.ledger.charging import DOMAIN, NETWORK, ROWS, finished, open_, python, released, spend
@@ -336,3 +337,15 @@ def test_stores_read_the_same_rows(url):
         assert tuple(rows.rows("survey")) == budget.ledger.rows()
         assert rows.datasets() == ["survey"]
         assert rows.row("survey", 9) is None
+
+
+def test_another_kind_of_database_is_refused():
+    with pytest.raises(
+        dg.errors.LedgerError, match=r"a ledger is a path, sqlite:///path or postgresql://\.\.\.; got mysql"
+    ):
+        store_of("mysql://host/db", create=False)
+
+
+def test_equal_values_have_equal_fingerprints():
+    assert fingerprint(Fraction(1, 2)) == fingerprint(Fraction(2, 4)) != fingerprint("1/2")
+    assert fingerprint(None) == ""
