@@ -13,7 +13,7 @@ import numpy as np
 from dpgraph.inference import _kernels
 
 def doubled(x):
-    return 2 * x
+    return np.full(2, x).sum()
 
 def sweep(x):
     return doubled(x) + doubled(1) - 2
@@ -21,7 +21,23 @@ def sweep(x):
 _kernels.SECONDS["own_loops.sweep"] = 7
 if __name__ != "__main__":
     loop = _kernels.compiled(sweep)
-    print(loop(2), loop(2), len(_kernels._callable("own_loops", True, ())["doubled"].signatures))
+    part = _kernels._callable("own_loops", True, ())["doubled"]
+    print(loop(2), loop(2), len(part.signatures))
+"""
+#: A loop of somebody else that calls what ours calls, then whether ours and theirs were compiled by themselves.
+THEIRS = """
+import numba, numpy as np, own_loops
+
+@numba.njit
+def filled(x):
+    return np.full(2, x).sum()
+
+@numba.njit
+def theirs(x):
+    return filled(x) + np.full(3, x).sum()
+
+print(theirs(2), filled(3))
+print(*(one.library._compiled for loop in (own_loops.part, filled) for one in loop.overloads.values()))
 """
 
 
@@ -46,3 +62,7 @@ def test_it_is_said_once_before_the_first_call_and_not_in_the_next_process(run):
 
 def test_a_process_without_stderr_compiles_in_silence(run):
     assert run("import sys; sys.stderr = None; import own_loops") == ("4 4 1\n", "")
+
+
+def test_what_a_loop_calls_is_compiled_in_it_alone_and_other_peoples_loops_as_ever(run):
+    assert run(THEIRS)[0] == "4 4 1\n10 6\nFalse True\n"
