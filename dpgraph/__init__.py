@@ -109,12 +109,7 @@ provide("read_features", "statistics.rows.features")
 provide("joint_counts", "structure.joint")
 provide("NoisyMoments", "structure.moments")
 registers("papers.gibbs_sample", "GibbsSample", "markov-sweeps")
-registers(
-    "papers.regression_sample",
-    "RegressionSample (idealized numerics)",
-    "sampled-regression",
-    "sampled-weights",
-)
+registers("papers.regression_sample", "RegressionSample (idealized numerics)", "sampled-regression", "sampled-weights")
 registers("mechanisms.additive.laplace", "LaplaceMechanism")
 registers("mechanisms.additive.gaussian", "GaussianMechanism")
 registers("mechanisms.additive.fourier", "FourierMechanism")

@@ -17,7 +17,6 @@ from dpgraph.privacy.exact_loss import RecordingNoise
 from dpgraph.privacy.seeded_noise import SeededNoise
 
 __all__ = ["RecordingNoise", "SeededNoise", "expected_failed_checks"]
-
 #: Checks of every estimator that call ``fit`` with arrays.
 _FITTING = """
     check_fit_score_takes_y check_estimators_overwrite_params check_dont_overwrite_parameters
@@ -29,7 +28,6 @@ _FITTING = """
     check_fit2d_1sample check_fit2d_1feature check_dict_unchanged check_fit_idempotent check_fit_check_is_fitted
     check_n_features_in check_fit2d_predict1d
 """
-
 #: Those of classifiers and of regressions alone.
 _CLASSIFYING = """
     check_classifier_data_not_an_array check_classifiers_one_label check_classifiers_classes check_classifiers_train
@@ -39,7 +37,6 @@ _REGRESSING = """
     check_regressors_train check_regressor_data_not_an_array check_regressors_no_decision_function
     check_supervised_y_2d check_regressors_int check_requires_y_none
 """
-
 _DECLARED = "what rows may hold is declared, not read off them: without a declaration every fit is refused, uncharged"
 _OTHERS = (
     "the check fits arrays of its own, whose columns and values are not those that were declared: refused, uncharged"

@@ -14,13 +14,10 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-
 #: Seconds before a step shows anything, and between two looks at how far it is.
 AFTER, EVERY = 2.0, 0.5
-
 #: What is shown of a step that cannot tell how far it is, and of one that can.
 TIME, SHARE = "{desc} {elapsed}", "{desc} {percentage:3.0f}%|{bar}| {elapsed}"
-
 _BAR: ContextVar[Any] = ContextVar("the bar of the step that runs", default=None)
 
 

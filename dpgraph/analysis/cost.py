@@ -46,27 +46,20 @@ if TYPE_CHECKING:
 
 #: A table as one mapping from columns to values for each row.
 TableRows = list[dict[str, Any]]
-
 #: How often an epsilon that an error needs is priced again.
 ROUNDS = 3
-
 #: Where the rest of a report is.
 SEE = "rmse: standard error of a cell, in rows; .nodes has each family, .arcs what each arc costs"
-
 #: The total variation error that a report asks the inverse questions of, and the most arcs that it prices unasked.
 ENOUGH, MOST_ARCS = 0.05, 200
-
 #: The cost of an arc from which on it is worth a sentence.
 LEAST_COST = 1.005
-
 #: The budgets and the numbers of rows of a grid; beyond ``MANY_VARIABLES`` it has few budgets, and powers of ten alone.
 BUDGETS = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10")
 ROWS = tuple(lead * 10**power for power in range(2, 8) for lead in (1, 3))
 FEW_BUDGETS, MANY_VARIABLES = ("0.1", "1", "10"), 300
-
 #: What a grid says of each family at one epsilon, in this order; ``tv`` and ``kl`` depend on n too.
 GRID_COLUMNS = ("measured in", "sensitivity", "epsilon", "scale", "rmse", "n needed")
-
 #: Rows drawn, from a fixed seed, to estimate the margins of a public network's own probabilities.
 DRAWN = 200_000
 

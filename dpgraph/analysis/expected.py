@@ -18,10 +18,8 @@ from dpgraph.privacy.errors import ReleaseError
 
 #: Values whose quadrature is held at once, and the fewest that are worth a search for equal ones.
 HELD, FEW = 1 << 14, 32
-
 #: The most rows, and the least and greatest factor of the noise, that are tried.
 MOST_ROWS, REACH = 1e15, 1e9
-
 #: Bisections in logarithms, which halve an interval to a millionth.
 STEPS = 60
 

@@ -50,17 +50,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: Chains where a method is named: one, of few correlated draws, as ranks among correlated draws are not uniform.
-ONE_CHAIN = {
-    "records": Records(chains=1, thin=5),
-    "auto": Automatic(records=Records(chains=1, thin=5)),
-}
-
+ONE_CHAIN = {"records": Records(chains=1, thin=5), "auto": Automatic(records=Records(chains=1, thin=5))}
 #: Kolmogorov's critical values over sqrt(trials), with Stephens' correction for a finite number.
 _CRITICAL = {0.05: 1.358, 0.01: 1.628}
-
 #: The chance that the verdict on a right posterior is bad, half of it for each of the two tests; and worlds for them.
 FALSE_ALARM, WORLDS = 0.05, 1000
-
 SEES = (
     "a posterior that is too sure or too timid of a parameter, or of many a little, by more than the limits given with "
     "what was found."
@@ -69,10 +63,8 @@ BLIND = (
     "privacy: a calibrated posterior may leak all. Smaller errors, other numbers of rows, other priors than the one "
     "the tables were drawn from, rows that are not from the network."
 )
-
 #: Fewer worlds say nothing at so small a false alarm.
 FEWEST = 20
-
 #: The central interval whose coverage over all parameters is judged.
 CENTRAL = 0.9
 

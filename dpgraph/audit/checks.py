@@ -10,7 +10,6 @@ from typing import Any, Literal
 from dpgraph.structure.frozen import FrozenMap
 
 Verdict = Literal["pass", "fail", "not possible"]
-
 #: The chance that all sampled checks of one audit together fail on right code is at most this.
 FALSE_ALARM = 1e-6
 

@@ -43,7 +43,6 @@ BLIND = (
     "data sets that were not tried; whether the source draws the laws it is asked for; time, "
     "memory, files; a mechanism that behaves otherwise when its noise is recorded."
 )
-
 #: Pairs that are compared at once, and those of a network with too many that are tried whatever the time.
 BLOCK, FIRST = 4096, 8
 

@@ -19,7 +19,6 @@ from dpgraph.structure.network import Network
 Row = tuple[int, ...]
 Rows = tuple[Row, ...]
 Pair = tuple[Rows, Rows]
-
 #: The most pairs that are enumerated, and the most rows of others beside the person's.
 MOST_PAIRS, MOST_OTHERS = 40_000, 2
 

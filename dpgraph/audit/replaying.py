@@ -57,7 +57,6 @@ BLIND_ROWS = (
 BLIND_RELEASE = (
     "anything that reads the rows by another way: it is handed the release alone. Give pipeline(rows, budget) for that."
 )
-
 #: Rows of others beside the person's, in the pairs that are tried.
 OTHERS = 20
 
@@ -272,7 +271,6 @@ def _share(loss: tuple[Fraction | float, Fraction], run: Trace) -> Fraction | fl
 
 #: Deeper than this nothing is compared.
 DEEPEST = 60
-
 PLAIN = (str, bytes, int, bool, float, complex, type(None), range, slice, set, frozenset, np.generic)
 
 

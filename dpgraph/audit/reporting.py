@@ -36,7 +36,6 @@ PURE: dict[str, Any] = {
     "posterior-sample": PosteriorSample,
     "map": MapEstimate,
 }
-
 #: Shares of what is left of the time: exact losses, the pipeline; calibration has the rest.
 SHARES = {"exact loss": 0.6, "replay": 0.3}
 

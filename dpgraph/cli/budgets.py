@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 CONFIG = "dpgraph.toml"
 #: The commands that spend, by what is typed first.
 SPENDING = ("release", "learn", "fit", "evaluate")
-
-
 #: Options that the environment may set in their place.
 _IN_LEDGER = {
     "ledger": 'Spend from a budget in a ledger: a SQLite file or postgresql://user@host/database. "" for none.',

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 #: Synthetic rows that are drawn and written at once, and their codes.
 _MOST_ROWS, _MOST_CODES = 1 << 20, 1 << 26
-
 RAW = click.option(
     "--raw",
     is_flag=True,

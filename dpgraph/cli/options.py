@@ -42,7 +42,6 @@ def number(name: str, below: float | None = None, default: int | None = None, he
 #: A place to write to; ``-`` is stdout.
 OUT_PATH = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 RELATIONS = ("replace", "add-remove")
-
 EPSILON = click.option("--epsilon", required=True, metavar="E", help="The privacy budget; read as an exact decimal.")
 DELTA = click.option("--delta", default="0", metavar="D", help="0 for pure differential privacy.")
 NEIGHBOURS = choice(

@@ -34,19 +34,16 @@ MAX_HEADER = MAX_FAMILY * (MAX_NAME + 2)
 MAX_NUMBER = 64
 #: How far from 1 the probabilities of a variable's levels may sum: rounding of the text, not another law.
 TOLERANCE = 1e-6
-
 #: How each block is written.
 FORMS = {
     "network": "network NAME { property TEXT; }",
     "variable": "variable NAME { type discrete [ 2 ] { no, yes }; }",
     "probability": "probability ( CHILD | PARENT ) { (LEVEL) 0.2, 0.8; }",
 }
-
 #: Marks and blanks of a quoted name are read as lone surrogates, which no file holds, and its begin as another.
 _QUOTED = "\udfff"
 _SHIELDS = {ord(mark): 0xDC00 + ord(mark) for mark in "{}()[];|," + string.whitespace}
 _SHOWN = {shield: mark for mark, shield in _SHIELDS.items()} | {ord(_QUOTED): None}
-
 # No repetition gives back what another could take, so that no character is read more than twice. (No group is repeated
 # possessively: Python before 3.11.5 then reads on where the group does not match.)
 _QUOTE_OR_COMMENT = re.compile(r'"([^"\n]*+)"|//[^\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*\*/|"|/\*')

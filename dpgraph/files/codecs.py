@@ -21,7 +21,6 @@ from dpgraph.structure.network import Network
 Plain = dict[str, Any]
 Role = Literal["description", "released", "fitted"]
 Read = Callable[[Plain, Any, "Provenance | None"], Any]
-
 #: The fields in which values hold their description and their record; both stand in the head of a file.
 _BESIDE = ("network", "description", "design", "provenance")
 #: The entries of a file that are not of its value.

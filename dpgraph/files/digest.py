@@ -16,7 +16,6 @@ from dpgraph.privacy.errors import FileError
 
 #: Numbers that are written without hearing of an interruption, in some hundredths of a second.
 AT_ONCE = 1 << 16
-
 #: The version of files that is written, and the only one that is read.
 VERSION = 3
 

@@ -29,13 +29,10 @@ from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Network
 
 EXAMPLE = "example:"
-
 #: The keys of a network's file.
 KEYS = ("variables", "strict", "parents", "tables", "shares")
-
 #: What values raise that are not what a file of this kind holds.
 NOT_WHOLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError)
-
 #: The most parts of a TOML key.
 MAX_KEY_PARTS = 16
 _PART = r"""(?:(?<![\w-])[A-Za-z0-9_-]++|"[^"\\\n]*+(?:\\.[^"\\\n]*+)*"|'[^'\n]*+')"""

@@ -25,7 +25,6 @@ from dpgraph.privacy.errors import DPGraphError, FileError
 from dpgraph.waiting import counted
 
 T = TypeVar("T")
-
 #: The member that holds everything but arrays.
 DOCUMENT = "document.json"
 #: The key that stands for an array in it.

@@ -33,10 +33,8 @@ from dpgraph.structure.tables import Probabilities, probabilities_given
 #: Characters that may not be read back as they were written, in names of variables and in levels.
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_.+-]")
 _NOT_IN_LEVEL = re.compile(r"[^A-Za-z0-9_.+<>=/-]|/(?=/)")
-
 #: A variable's name in which that reader would see the start of a table's numbers.
 _BIF_TABLE = re.compile(r"(table|default)([0-9eE.+-])")
-
 #: The most names that a warning tells of.
 MOST_TOLD = 4
 

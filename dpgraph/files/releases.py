@@ -36,7 +36,6 @@ from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, P
 
 #: ln of 2 and of the chance of refusing a true total: once in 2^100.
 NATS = 101 * math.log(2)
-
 # A file names one of the families; ``Natural`` holds functions, and a file holds nothing that runs.
 FORMS[ExponentialFamily] = named((Binomial, Exponential, Gamma, Multinomial, Normal, Poisson))
 

@@ -23,15 +23,12 @@ from dpgraph.structure.network import Network
 Structure = Any
 #: The event that a mechanism plans for a description, with the settings of a recorded event.
 Replan = Callable[[Event, PrivacyUnit, Structure], Event]
-
 #: The fits of a cross-validation, which its one evaluation read and of which nothing else left.
 HELD_OUT_FITS = "fits of folds"
 #: The part that chose the tables that another part measured.
 PARENTS_CHOICE = "ParentsChoice"
-
 #: Scales are the smallest floats that pay for a claim, a few units in the last place; this is a thousand times more.
 ROUNDING = Fraction(1, 2**40)
-
 _REPLANS: dict[str, Replan] = {}
 
 

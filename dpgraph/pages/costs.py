@@ -18,7 +18,6 @@ from dpgraph.structure.network import Network
 
 #: The rows that a page supposes where a report was made without: its slider starts there.
 SUPPOSED_ROWS = 10_000
-
 CHOOSE = "Choose a variable in the drawing, or in the table of families, to see what its table costs."
 
 

@@ -35,7 +35,6 @@ from dpgraph.privacy.rounding import rounded
 State = TypeVar("State")
 LogDensity = Callable[[State], float]
 Proposal = Callable[[State, Noise], State]
-
 #: Above this epsilon exp(epsilon) times any distance that is a float exceeds 1; digits of exp below it.
 _VACUOUS, _DIGITS = 750, 400
 

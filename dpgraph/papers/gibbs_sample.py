@@ -60,10 +60,8 @@ if TYPE_CHECKING:
     from dpgraph.statistics.counts import Counts
 
 Temperature = Literal["adaptive", "fixed"]
-
 #: Every transition probability is at least this; it costs nothing, transitions read no row.
 TRANSITION_FLOOR = 1e-6
-
 #: Bytes of each number of a sweep: as drawn, among those of all sweeps, and as it is kept.
 BYTES_PER_KEPT = 24
 

@@ -36,13 +36,10 @@ if TYPE_CHECKING:
 
 #: Weights beyond this many would take over a thousand proposals for each that is kept.
 MOST_WEIGHTS = 200
-
 #: Below this a draw is the constrained least squares to eleven digits.
 LEAST_TEMPERATURE = 2.0**-40
-
 #: Proposals for each draw, times (dimensions + 1): at the least acceptance found, all fail less than once in 10^9.
 ROUND = 32
-
 #: Standard deviations beyond which a truncated tail is drawn by Robert's exponential proposal.
 TAIL = -5.0
 

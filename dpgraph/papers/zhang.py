@@ -227,7 +227,6 @@ def stochastic_lipschitz_bound(rate: float, offset: float, peak: float, distance
 
 #: The probability with which the bounds that may fail do.
 FAILURE = 0.1
-
 #: Cells times rows up to which expected divergences are summed exactly.
 MAX_EXACT = 20_000_000
 

@@ -131,12 +131,7 @@ class Budget:
     """
 
     def __init__(
-        self,
-        epsilon: Number,
-        delta: Number = 0,
-        *,
-        unit: PrivacyUnit | None = None,
-        accounting: Accounting = "basic",
+        self, epsilon: Number, delta: Number = 0, *, unit: PrivacyUnit | None = None, accounting: Accounting = "basic"
     ) -> None:
         limit = PrivacyCost(exact(epsilon), exact_delta(delta))
         self._account: Account = InMemory(limit, checked_unit(unit), accounting)

@@ -20,8 +20,6 @@ Flags = npt.NDArray[np.bool_]
 Unsigned = npt.NDArray[np.unsignedinteger[Any]]
 #: 64 bits each, as bitmaps are.
 Words = npt.NDArray[np.uint64]
-
-
 #: The largest setting: a whole number of 64 bits.
 MOST = 2**63 - 1
 

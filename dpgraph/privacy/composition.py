@@ -36,10 +36,8 @@ from dpgraph.privacy.rounding import rounded
 
 #: Digits of the bounds on exponentials; a scale of 2^50 cancels half of them.
 DIGITS = 80
-
 #: Tables of more cells are priced as if they had so many, at most 0.1 % more.
 MOST_CELLS = 1024
-
 #: The longest shift whose losses are listed one by one; beyond it Laplace noise is priced by its log ratio.
 LONGEST = 1 << 12
 
@@ -393,13 +391,11 @@ def mu_squared_within(limit: PrivacyCost) -> Fraction:
 
 
 Accounting = Literal["basic", "zcdp", "gdp"]
-
 #: What adds up under each filter but ``"basic"``.
 SUMS = {
     "zcdp": Summed("rho", rho_of, pure_rho, rho_within, epsilon_of_rho),
     "gdp": Summed("mu_squared", mu_squared_of, pure_mu_squared, mu_squared_within, epsilon_of_mu),
 }
-
 #: How much less than the largest possible a group's epsilon is, so that its rho or mu is within its share.
 LESS = 1 - Fraction(1, 10**9)
 

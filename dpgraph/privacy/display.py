@@ -8,13 +8,10 @@ from typing import Any
 
 #: The widest line of a table on a terminal.
 WIDTH = 100
-
 #: The least widths that a column of words is cut to: the first, by which rows are known, and the others.
 LEAST_FIRST, LEAST = 32, 12
-
 #: The most rows that a notebook shows of a value.
 MOST_ROWS = 20
-
 #: A table as a mapping from columns to values for each row.
 Rows = Sequence[Mapping[Any, Any]]
 

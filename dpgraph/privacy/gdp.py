@@ -20,16 +20,12 @@ from dpgraph.privacy.rounding import rounded
 
 #: Digits that mpmath computes with; far more than cancellation takes from the twelve that are used.
 DIGITS = 50
-
 #: A delta below 10 to the minus this is said to be that: no file or setting holds a smaller one.
 LEAST_DELTA = 1300
-
 #: Squares of mus beyond these are bounded: delta is at most 1, and at most mu / 2.
 LARGEST_SQUARE, LEAST_SQUARE = 10**12, Fraction(1, 10**200)
-
 #: Above this epsilon the mu of a pure mechanism is bounded by sqrt(8 epsilon).
 LARGE = 100
-
 #: Below this scale the mu of discrete Gaussian noise is bounded by 2 / scale; above the other its p0 has a closed form.
 SMALL_SCALE, LARGE_SCALE = 0.25, 4
 

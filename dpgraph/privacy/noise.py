@@ -28,14 +28,10 @@ from dpgraph.waiting import counted
 
 #: Above this scale nothing could be learned, and sums of draws would leave 64 bits.
 MAX_SCALE = 2.0**40
-
 #: The same for statistics in steps of a fine grid, of which one row moves a sum by up to 2^30; draws still fit 64 bits.
 MAX_SCALE_IN_STEPS = 2.0**50
-
 #: Below this scale the noise is zero but for one draw in e^256; a larger epsilon gets no less noise.
 MIN_SCALE = 2.0**-8
-
-
 #: So many cells are drawn by one call of OpenDP, some tenths of a second in which no interruption is heard.
 BLOCK = 1 << 15
 

@@ -33,7 +33,6 @@ from dpgraph.privacy.scope import RowsRecord, relation, together
 
 #: Sums of many fractions are compared on this grid first, where no common denominator is needed.
 FINE = 1 << 256
-
 #: How far, in nats of delta, floating point may miss in the conversion of rho.
 SLACK = 1e-9
 

@@ -22,10 +22,8 @@ from dpgraph.waiting import waiting
 #: Bytes that a release takes for each number it measures, by whether noise sums to zero, and for each table, as
 #: measured: whole numbers on the way to the noise and back.
 BYTES_PER_NUMBER, BYTES_PER_TABLE = {True: 140, False: 40}, 2500
-
 #: Releases of a larger epsilon come with a warning.
 WEAK = 20
-
 S_contra = TypeVar("S_contra", contravariant=True)
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -52,12 +50,7 @@ class Mechanism(Protocol[S_contra, T_co]):
 
 
 def release(
-    statistics: Any,
-    mechanism: Mechanism[Any, T],
-    *,
-    budget: Budget,
-    noise: Noise | None = None,
-    progress: bool = False,
+    statistics: Any, mechanism: Mechanism[Any, T], *, budget: Budget, noise: Noise | None = None, progress: bool = False
 ) -> Release[T]:
     """Charges the budget, then draws: the only way from exact statistics to a public value.
 

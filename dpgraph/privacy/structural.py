@@ -225,8 +225,6 @@ _LAWS: dict[str, Any] = {
     "sum-zero-laplace": SumZeroLaplace,
     "discrete-gaussian": DiscreteGaussian,
 }
-
-
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 

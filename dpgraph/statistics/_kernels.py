@@ -18,7 +18,6 @@ from dpgraph.privacy.checks import Integers, Words
 #: bitmap, its levels and its stride in the cell's number.
 DEPTH, CELLS, AXES = 0, 1, 2
 ROW, LEVELS, STRIDE = 0, 1, 2
-
 _LOW_BITS, _GATHER = np.uint64(0x0101010101010101), np.uint64(0x0102040810204080)
 _ONES, _PAIRS = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
 _NIBBLES = np.uint64(0x0F0F0F0F0F0F0F0F)

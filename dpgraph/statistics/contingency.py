@@ -26,7 +26,6 @@ from dpgraph.waiting import result_of
 Column = Unsigned
 #: A table is the positions of its variables; its cells are in C order.
 Table = tuple[int, ...]
-
 #: Rows numbered at once: their cells stay in cache.
 NUMBERED = 1 << 16
 #: The most cells of a joint table that holds several: their numbers are uint16.
@@ -40,7 +39,6 @@ MASKS = 1 << 22
 LINES = 1 << 9
 #: The most levels of a variable: its codes are bytes.
 MOST_LEVELS = 256
-
 #: The most cells of a table that is bit-sliced; above it a histogram is quicker (docs/performance.md).
 SLICED = 600
 #: Rows times histograms that take numpy about 1.5 s; loading compiled loops takes .6 s, and seconds the first time.

@@ -71,10 +71,7 @@ def entry_outcomes(task: Entries, log_probability: Reals, group: RowGroup | None
     assert task.largest_loss is not None
     if np.isnan(log_probability).any():
         raise DomainError("the log probability of an entry must be a number")
-    found = {
-        "rows": np.array([len(log_probability)]),
-        **_with_squares("log-loss", -log_probability, task.largest_loss),
-    }
+    found = {"rows": np.array([len(log_probability)]), **_with_squares("log-loss", -log_probability, task.largest_loss)}
     return _outcomes(task, found, len(log_probability), group)
 
 

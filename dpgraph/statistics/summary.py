@@ -38,15 +38,12 @@ if TYPE_CHECKING:
 
 #: Threads that decode, encode and count; each holds one batch, so they bound the memory too.
 THREADS = 4
-
 #: Batches of a part that one thread sums.
 Part = Iterable[tuple[Batch, bool]]
-
 #: The most groups at once: each has tables of its own.
 MOST_GROUPS = 4096
 #: How often the tables of all groups are held while they are summed: by the threads that count, and in all.
 COPIES = 4
-
 #: What to do instead of a cap within a group.
 ONE_CHOICE = (
     "Make all groups of one choice, dg.statistics.count_groups or regression_groups(rows, ..., by, person=...), or cap "

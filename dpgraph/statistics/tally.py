@@ -29,10 +29,8 @@ if TYPE_CHECKING:
 
 #: Rows as read: for each column codes of levels, or numbers.
 Read = Mapping[str, npt.NDArray[Any]]
-
 #: Batches of the columns of a declaration, each with whether it is untyped text.
 Source = Callable[[Any, Declared], Iterator[tuple[Batch, bool]]]
-
 #: The columns of a part under a cap: the persons' names, then what the rows hold, by position.
 PERSON, HELD = "person", "held"
 

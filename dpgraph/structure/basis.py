@@ -30,10 +30,8 @@ from dpgraph.structure.network import Family, Network
 
 Spread = TypeVar("Spread", float, Reals)
 Item = TypeVar("Item")
-
 #: More blocks than this are refused before any memory is taken.
 MAX_BLOCKS = 1_000_000
-
 #: The most levels of a variable in a basis: its matrix has the square of them.
 MOST_LEVELS = 10_000
 

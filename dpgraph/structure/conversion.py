@@ -22,10 +22,8 @@ from dpgraph.privacy.errors import DPGraphError
 from dpgraph.structure.domain import DomainError, DomainWarning
 
 T = TypeVar("T")
-
 #: Errors that dpgraph itself raises, and its warnings of types, in public words; or of a library that is not installed.
 OURS = (DPGraphError, DomainWarning, ImportError)
-
 #: Where exceptions have public names; a class that rows bring along is not named.
 _LIBRARIES = (
     "builtins",
@@ -40,7 +38,6 @@ _LIBRARIES = (
     "duckdb",
     "fsspec",
 )
-
 #: Filters of warnings belong to the process: the one object that silences them, and every silence that has not ended.
 #: A silence whose end an interruption prevented is forgotten with its frame.
 _SILENT: Any = ("ignore", None, Warning, None, 0)

@@ -28,7 +28,6 @@ from dpgraph.structure.frozen import FrozenMap
 
 OnMissing = Literal["error", "drop"]
 Kind = Literal["intercept", "number", "sign", "level", "target"]
-
 #: The most a sum is multiplied by before noise.
 MOST_WEIGHT = 256
 #: From so many columns on the target counts twice: see ``LinearDesign.copies``.

@@ -19,13 +19,10 @@ from dpgraph.privacy.errors import NetworkError as NetworkError
 from dpgraph.structure.frozen import FrozenMap
 
 Level = str | int | float | bool
-
 #: The most variables that the one-line form names.
 MOST_SHOWN = 12
-
 #: Levels of a variable above which a price and a fit come with a warning.
 MANY_LEVELS = 1000
-
 #: How a column of dates becomes a column of numbers, in words and to be typed.
 NUMBERS_OF_DATES = (
     "their year, pd.to_datetime(column).dt.year, or the days since a public day, "

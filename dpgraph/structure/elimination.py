@@ -16,7 +16,6 @@ from dpgraph.privacy.checks import Integers
 from dpgraph.structure.network import Family, Network
 
 Factor = tuple[Family, Integers]
-
 #: The cells of one table of a bound, where the exact maximum is out of reach.
 BOUND_CELLS = 1 << 12
 #: The most neighbours of a variable for which it matters which one goes next: no table over more is ever made.

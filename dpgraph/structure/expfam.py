@@ -21,8 +21,6 @@ from dpgraph.structure.domain import DomainError, Level
 
 #: The most categories or trials, and the most whole numbers between bounds.
 MOST_POINTS = 1 << 20
-
-
 __all__ = [
     "Binomial",
     "Exponential",

@@ -20,7 +20,6 @@ from dpgraph.structure.network import Family, Holding, Network
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
 
 Single = NoisyCounts | NoisyCoefficients
-
 #: Equal noisy numbers are one release twice if noise agrees by chance less often than once in exp(this), a million.
 NATS = 13.8
 

@@ -24,7 +24,6 @@ from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Holding, Network
 
 Beyond = Literal["refuse", "leave-out"]
-
 #: The most cells of a pair of ``all_pairs``, unless it is said; a table of more holds almost only noise.
 MAX_PAIR_CELLS = 100_000
 #: The most cells of a table that a choice among tables counts.

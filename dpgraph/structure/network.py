@@ -21,11 +21,9 @@ if TYPE_CHECKING:
     import networkx as nx
 
 Family = tuple[str, ...]
-
 #: A table of more cells than this is refused before any memory is taken; it would hold almost only noise.
 MAX_FAMILY_CELLS = 10_000_000
 MAX_NETWORK_CELLS = 100_000_000
-
 #: The most variables of a family: numpy and einsum know no more axes, and 32 have cells for few of them only.
 MAX_FAMILY = 32
 

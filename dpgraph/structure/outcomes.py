@@ -30,7 +30,6 @@ from dpgraph.structure.domain import DomainError, Level, show_levels
 from dpgraph.structure.frozen import frozen_array
 
 ClassifierScore = Literal["accuracy", "confusion", "reliability", "log_loss", "brier", "auc"]
-
 #: Steps from 0 to the largest loss: losses are rounded to whole steps.
 STEPS = 1 << 16
 #: Edges between bins of the confidence in the predicted class, where they exceed one over the number of classes.

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 #: The prediction methods of models without a network.
 PREDICTION_METHODS = ("predict", "predict_interval", "predict_fields", "forecast", "sample")
-
 #: The most pseudo-records; more would leave 64 bits.
 MOST_RECORDS = 1 << 62
 

@@ -46,16 +46,12 @@ from dpgraph.structure.tables import NoisyCoefficients, residual_variance
 
 #: The fixed-point resolution of the residual basis: multipliers err by half of one part in this, before contrasts.
 GRID = 1 << 16
-
 #: Shares of a budget among blocks are whole multiples of one part in this many.
 PARTS = 1 << 30
-
 #: Scales of the residual basis are whole fractions of the largest weight; this is how finely.
 WEIGHTS = 1 << 16
-
 #: The most cells of one table of the elimination; beyond it the answer becomes an upper bound.
 MAX_ELIMINATION_CELLS = 1 << 21
-
 #: Pairs of cells times coefficients of one block, and pairs of cells of all blocks together, that are enumerated.
 MAX_BLOCK_WORK, MAX_PAIRS = 1 << 26, 1 << 23
 
@@ -119,11 +115,7 @@ def block_movements(
 
 @lru_cache(maxsize=16)
 def joint_sensitivity(
-    network: Network,
-    weights: FrozenMap[Family, int],
-    grid: int,
-    unit: PrivacyUnit,
-    limit: int = MAX_ELIMINATION_CELLS,
+    network: Network, weights: FrozenMap[Family, int], grid: int, unit: PrivacyUnit, limit: int = MAX_ELIMINATION_CELLS
 ) -> tuple[int, bool]:
     """max over neighbours of sum_A weight_A ||T_A - T'_A||_1, by elimination or a bound, and if it is attained (P7)."""
     paired = [block for block in weights if block and unit.n_is_public and _is_small(network.shape(block))]

@@ -231,10 +231,8 @@ register_mechanism("FourierMechanism", _replanned)
 
 #: Simulations of small networks; of large ones as many as ``BUDGET`` cells allow, at least ``FEWEST``.
 SIMULATIONS, FEWEST, BUDGET = 20_000, 1_000, 40_000_000
-
 #: The chance that the reported quantile is below the true one, by the order statistic's binomial law.
 MISS = 1e-3
-
 _PUBLIC_SEED = 20160221
 
 

@@ -42,7 +42,6 @@ from dpgraph.structure.moments import MomentDescription
 from dpgraph.structure.network import Family, Network
 
 Basis = Literal["tables", "residual"]
-
 #: How far a claim may be above the cost of its noise: both are rounded to twelve digits.
 DIGITS = Fraction(1, 2**32)
 

@@ -41,7 +41,6 @@ from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 
 Shape = Literal["auto", "independent", "sum-zero"]
-
 #: The expected excess log-loss, in nats, of predicting a classifier's label by its noisy frequencies that is enough.
 WANTED = 0.003
 #: The most rows for which the label is measured by itself: with more, what is left of the features is worth more.

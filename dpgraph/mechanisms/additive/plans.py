@@ -45,13 +45,10 @@ if TYPE_CHECKING:
 
 Tables = Literal["merged", "maximal", "families"]
 Allocation = Literal["optimal", "uniform"]
-
 #: The most updates of optimal budgets; ten are enough on every bundled network.
 ROUNDS = 30
-
 #: Shares are whole multiples of one part in this many, so that they are exact and short to write.
 RESOLUTION = 1_000_000
-
 #: The deviation of the noise on a regression's target mean that is aimed at, in halves of the target's bounds.
 WANTED = 0.018
 #: The largest weight of the target's sum, and that where n is private. More hardly lowers its noise: 2 / epsilon ends.
@@ -60,10 +57,7 @@ LARGEST, WITHOUT_N = 256, 6
 MOST_SUM = 1 << 62
 #: The largest where noise is Gaussian: movement adds in squares, so the weighted sum's soon is nearly all of it.
 LARGEST_GAUSSIAN = 25
-
 Plan = tuple[Measurement, ...]
-
-
 #: Of a squared L2 sensitivity and a share of a budget, and of a largest scale: the smallest scale that it pays for.
 Scale = Callable[..., float]
 

@@ -56,13 +56,10 @@ def lipschitz_constant(network: Network, floor: float) -> float:
 
 Law = Literal["softmax", "permute-and-flip"]
 Scores = npt.NDArray[Any]
-
 #: Log likelihoods are whole multiples of one part in this many of a nat.
 UNIT = 2**32
-
 #: Points of a two-level row where no grid is given.
 DEFAULT_GRID = 1001
-
 #: With more than two levels: the most steps along a probability, and for permute-and-flip the most points of a row.
 MAX_STEPS = 200
 MAX_CANDIDATES = 20_000

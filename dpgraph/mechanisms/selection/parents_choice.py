@@ -30,10 +30,8 @@ from dpgraph.structure.network import Family, Network
 
 #: Shares of a margin are whole multiples of one part in this many.
 PARTS = 1 << 20
-
 #: Bytes that a choice takes for each candidate with its exact table, as measured.
 BYTES_PER_CANDIDATE = 500
-
 #: A child with its parents.
 Step = tuple[str, Family]
 
@@ -204,8 +202,5 @@ class ParentsChoice:
 
 
 register_selection(
-    "ParentsChoice",
-    AnyTables,
-    draws=lambda tables, recorded: len(tables.domain.names) - 1,
-    event=choices_event,
+    "ParentsChoice", AnyTables, draws=lambda tables, recorded: len(tables.domain.names) - 1, event=choices_event
 )

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 #: Bytes that draws take for each probability and for each table, as measured.
 BYTES_PER_NUMBER, BYTES_PER_TABLE = 16, 180
-
 #: The labels of events, and the laws of their selections.
 EXACT: tuple[str, SelectionLaw] = ("PosteriorSample", "softmax")
 IDEALIZED: tuple[str, SelectionLaw] = ("PosteriorSample (idealized numerics)", "continuous")

@@ -88,11 +88,7 @@ class _Totals:
 
 
 def verified(
-    dataset: str,
-    rows: Iterable[LedgerRow],
-    head: Head | None,
-    expected_head: str | None = None,
-    release: Any = None,
+    dataset: str, rows: Iterable[LedgerRow], head: Head | None, expected_head: str | None = None, release: Any = None
 ) -> Verification:
     """Checks entries, all of one data set and in order."""
     problems: list[str] = []

@@ -25,7 +25,6 @@ from dpgraph.privacy.structural import FORMS, Form, canonical, event_of_text, pl
 Kind = Literal["open", "charge", "split", "allow"]
 KINDS = get_args(Kind)
 VERSION = 2
-
 T = TypeVar("T")
 
 

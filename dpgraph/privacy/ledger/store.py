@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 PATIENCE = 10.0
 #: The words of an error on the fate of a charge.
 NOTHING, UNKNOWN = "nothing was charged", "whether the entry was written is not known"
-
 _TEXTS = ", ".join(f"{name} TEXT NOT NULL" for name in COLUMNS if name not in ("dataset", "number"))
 #: Tables, and the indexes that let a charge read three rows however many there are.
 TABLES = (
@@ -48,7 +47,6 @@ TABLES = (
     "CREATE INDEX dpgraph_ledger_allowance ON dpgraph_ledger (dataset, kind, allowance, number)",
 )
 _SELECT = f"SELECT {', '.join(COLUMNS)} FROM dpgraph_ledger"
-
 #: One transaction at a time in a process; a fork waits for its end, so that no connection crosses a fork.
 gate = threading.RLock()
 _stores: weakref.WeakSet[Any] = weakref.WeakSet()

@@ -30,7 +30,6 @@ from dpgraph.structure.domain import DomainError
 
 #: How many answers are merged at once.
 FAN_IN = 16
-
 #: Into how many parts persons are split at most; each is capped and counted by one task.
 BUCKETS = 64
 

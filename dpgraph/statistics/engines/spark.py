@@ -33,17 +33,13 @@ from dpgraph.structure.domain import DomainError
 
 #: A partition's answer: its occupied cells, or one row that holds a refusal.
 SCHEMA = "refusal string, cell long, rows long"
-
 #: From so many cells the cluster adds the partitions' counts; smaller ones are added by the driver, and Spark then
 #: puts none of them on its scratch disks.
 CLUSTER_CELLS = 1 << 14
-
 #: Tasks per core, for an even end.
 TASKS_PER_CORE = 4
-
 #: How many numbers the job without rows is of: at least as many as there are cores.
 NUMBERS = 1 << 14
-
 #: Sessions whose workers were asked already, with the Python that these ran, and how many tasks run side by side.
 _ASKED: WeakKeyDictionary[Any, tuple[str, int]] = WeakKeyDictionary()
 

@@ -21,10 +21,8 @@ from dpgraph.structure.conversion import PublicWords
 from dpgraph.structure.domain import DomainError
 
 T = TypeVar("T")
-
 #: A refusal, or the counts of a part of the rows, or what else a task makes of it.
 Answer = tuple[str | None, Any]
-
 #: How much is told of what an engine says.
 MOST_TOLD = 1000
 

@@ -35,10 +35,8 @@ if TYPE_CHECKING:
 
 #: The message about rows that fail in an unforeseen way.
 UNREADABLE = "the rows cannot be read"
-
 #: How many rows are fetched at once.
 BLOCK = 1 << 16
-
 FETCHING = "the rows of the cursor cannot be fetched"
 
 

@@ -32,20 +32,16 @@ class Columns:
 
 #: A declaration of the columns to read; where it is strict no row may refuse the table.
 Declared = Domain | Columns
-
 #: Words of a CSV file that mean a null unless they are declared levels, as ``pandas.read_csv`` reads them.
 TEXT_NULLS = frozenset(
     ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA")
 ) | {"NULL", "NaN", "None", "n/a", "nan", "null"}
 #: The same in lower case: in a column of numbers or booleans they are nulls in any case.
 NULL_WORDS = tuple(sorted({word.lower() for word in TEXT_NULLS}))
-
 #: A number as text spells it.
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII)
-
 #: Levels, in lower case, that are booleans written out.
 BOOLEANS = {"false", "true"}
-
 #: How many values and rows one batch may hold, so that memory does not grow with the table.
 BATCH_VALUES, BATCH_ROWS = 8_000_000, 1 << 17
 

@@ -45,20 +45,15 @@ from dpgraph.structure.domain import (
 from dpgraph.structure.frozen import FrozenMap
 
 pc: Any = pyarrow.compute  # its functions are made when it is imported, out of a type checker's sight
-
 Signed = npt.NDArray[np.int32]
-
 #: Codes of values that are not levels, before the domain's declared action; a damaged dictionary has no value.
 UNKNOWN, NULL, WRONG_TYPE, DAMAGED = -1, -2, -3, -4
-
 #: Rows encoded at once, and the widest range of whole-number levels that are found by a table.
 BLOCK, SPAN = 1 << 16, 1 << 16
 #: The most levels or edges that are compared with a block one by one; fewer than 256.
 FEW = 32
-
 #: The advice of a refusal that a value caused.
 STRICT = "The refusal reveals that; strict=True accepts only declarations under which no row is refused"
-
 #: What to do about dates that are written out where bins of numbers are declared.
 OF_DATES = ", or of dates their year, pd.to_datetime(column).dt.year"
 

@@ -23,13 +23,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 pc: Any = pyarrow.compute  # its functions are made when it is imported, out of a type checker's sight
-
 #: Numeric columns with more distinct values than this are cut into quartiles.
 MOST_LEVELS = 20
-
 #: What is said of an array that is none.
 PROBLEM = "X must be a table or a two-dimensional array of the declared features"
-
 #: What is said of a table whose library fails.
 UNREADABLE = "the columns of X cannot be read"
 

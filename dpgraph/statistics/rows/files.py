@@ -24,13 +24,10 @@ from dpgraph.structure.domain import DomainError
 
 #: The endings of CSV files.
 CSV = (".csv", ".csv.gz")
-
 #: The endings of Parquet files.
 SUFFIXES = (".parquet", ".pq")
-
 #: Small row groups of one file are read together up to about so many rows.
 PIECE_ROWS = 1 << 19
-
 #: Bytes of a column read at once: a row group is decoded as it streams, where it would be fetched whole.
 BUFFER = 1 << 20
 

@@ -36,7 +36,6 @@ from dpgraph.structure.frozen import FrozenMap
 #: The multipliers and shifts of splitmix64 (Steele, Lea and Flood 2014), a bijection of 64-bit words.
 _STEP, _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
-
 #: Bytes of a key.
 KEY_BYTES = 16
 
