@@ -388,7 +388,7 @@ def test_the_estimate_of_sums_of_groups(monkeypatch):
     design = dg.LinearDesign(dict.fromkeys(names, (0, 1)), "y", (0, 1))
     rows = pd.DataFrame({name: [0.0, 1.0] for name in [*names, "y"]}).assign(group=[0, 1])
     groups = dg.Domain.of({"group": range(400)})
-    summed = partial(dg.statistics.regression_groups, rows, design, "group", domain=groups)
+    summed = partial(dg.statistics.count_groups, rows, design, "group", domain=groups)
     summed()
     needed = groups_bytes(Products(design), 400)
     assert near(needed, peak(summed))

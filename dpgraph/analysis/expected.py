@@ -36,12 +36,8 @@ def expected_variation(counts: Reals, rmse: float) -> float:
 
 
 def expected_kl(counts: Reals, rmse: float, prior: float = 1.0) -> float:
-    """The expected divergence of the plug-in posterior from the exact one in nats, under normal noise clipped at 0.
-
-    Counts have axes (variable, *parents); the divergences of the parent configurations add. Each cell's expectation is
-    by quadrature, once for each different count, and the noise of a row's total is taken to be normal with the cells'
-    clipped moments.
-    ``dg.papers.expected_divergence`` is exact for Algorithm 1, within a few per cent of this where the row is not tiny.
+    """The expected divergence of the plug-in posterior from the exact one in nats, under clipped normal noise (axes as
+    P28).
     """
     flat = counts.ravel()
     different, place = np.unique(flat, return_inverse=True) if flat.size > FEW else (flat, np.arange(flat.size))

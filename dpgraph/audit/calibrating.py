@@ -336,19 +336,7 @@ def critical_distance(trials: int, level: float = 0.05) -> float:
 
 
 def null_of(places: Sequence[npt.NDArray[np.int32]], rng: np.random.Generator, worlds: int = WORLDS) -> Reals:
-    """The share of parameters beyond their 5 % critical value and the largest distance, where the posterior is right.
-
-    In each world and trial a draw picked at random is the truth; its place among the draws is uniform, whatever they
-    are.
-
-    Args:
-        places: For each trial the place of every draw among the draws, shape (draws, parameters).
-        rng: Randomness that picks.
-        worlds: How many.
-
-    Returns:
-        Shape (worlds, 2).
-    """
+    """Share of parameters beyond their 5 % value, and largest distance, where picked draws are the truth, by world."""
     found, limit = np.empty((worlds, 2)), critical_distance(len(places))
     for world in range(worlds):
         chosen = np.stack([mine[rng.integers(len(mine))] for mine in places])
@@ -365,14 +353,7 @@ def _uniform_distance(ranks: Reals) -> Reals:
 
 
 def discrepancy(one: Reals, other: Reals) -> float:
-    """The unbiased squared maximum mean discrepancy of two paired samples, with a Gaussian kernel (proofs.md P64).
-
-    The kernel's width is the median distance between points of the two samples (Gretton et al. 2012).
-
-    Args:
-        one: Shape (samples, dimensions).
-        other: The same shape.
-    """
+    """The unbiased squared maximum mean discrepancy of paired samples, shape (samples, dimensions) (proofs.md P64)."""
     from scipy.spatial.distance import cdist
 
     width = np.median(cdist(one, other)) ** 2
@@ -432,15 +413,7 @@ def judged_ranks(ranks: Reals, blank: Check, share: float = AUDIT_FALSE_ALARM / 
 
 
 def coverage_limits(trials: int, level: float) -> tuple[float, float]:
-    """Between which the mean coverage of independent worlds stays but for a chance of ``level``, half on each side.
-
-    Hoeffding 1963, Theorem 1: the mean of variables in [0, 1] is below x with a chance of at most
-    exp(-trials KL(x, p)), whatever the dependence inside a world.
-
-    >>> low, high = coverage_limits(100, 1e-6)
-    >>> round(low, 2), round(high, 2)
-    (0.71, 1.0)
-    """
+    """Between which mean coverage stays but for a chance of ``level``, whatever the dependence (proofs.md P95)."""
     from scipy.optimize import brentq
     from scipy.special import rel_entr
 

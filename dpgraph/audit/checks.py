@@ -16,20 +16,7 @@ FALSE_ALARM = 1e-6
 
 @dataclass(frozen=True)
 class Check:
-    """The result of one check.
-
-    Attributes:
-        name: ``"exact loss"``, ``"replay"`` or ``"calibration"``.
-        subject: The mechanism, pipeline or posterior.
-        verdict: ``"pass"``: no fault was found; ``"fail"``: a fault was found; ``"not possible"``: nothing is known.
-        found: The finding in words.
-        sees, blind: Faults that the check can see, and that it cannot see.
-        numbers: Measured numbers, by name.
-        seconds: The time of the check.
-
-    >>> Check("calibration", "a coin", "pass", "fair", "a bias above 1 %", "anything else").verdict
-    'pass'
-    """
+    """One check: its name, subject, verdict, finding in words, what it sees and is blind to, numbers, and seconds."""
 
     name: str
     subject: str

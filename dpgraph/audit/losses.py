@@ -49,9 +49,7 @@ BLOCK, FIRST = 4096, 8
 
 @dataclass(frozen=True)
 class Loss:
-    """The largest loss so far: epsilon, infinite where Gaussian noise covers a difference, rho, and the square of mu,
-    infinite where other noise covers one.
-    """
+    """The largest epsilon, rho and squared mu so far, infinite where Gaussian, or other, noise covers a difference."""
 
     epsilon: Fraction | float = Fraction(0)
     rho: Fraction = Fraction(0)

@@ -139,11 +139,7 @@ def replay_check(
 
 
 def takes_two(pipeline: Any) -> bool:
-    """True if a pipeline takes rows and a budget, False if it takes a release; other arguments raise InferenceError.
-
-    >>> takes_two(lambda rows, budget: None), takes_two(lambda release: None)
-    (True, False)
-    """
+    """True if a pipeline takes rows and a budget, False if it takes a release; other arguments raise InferenceError."""
     words = "a pipeline is pipeline(rows, budget) or pipeline(release)"
     if not callable(pipeline):
         raise InferenceError(f"{words}; got {type(pipeline).__name__}")

@@ -42,15 +42,7 @@ SHARES = {"exact loss": 0.6, "replay": 0.3}
 
 @dataclass(frozen=True, eq=False)
 class AuditReport:
-    """The findings of an audit.
-
-    Attributes:
-        network: The network of the audit.
-        unit: Whom the claims protect.
-        epsilon, delta: The budget of the audit.
-        checks: The checks, in order.
-        seconds: The time of all checks.
-    """
+    """The findings of an audit: network, unit, budget, checks in order, and seconds."""
 
     network: Network
     unit: PrivacyUnit

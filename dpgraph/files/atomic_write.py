@@ -1,14 +1,12 @@
 """Atomic writing: a file is written under a temporary name beside the target, then moved into place.
 
-An error or an interruption leaves nothing behind, and an existing file unchanged. Whoever writes a temporary file holds
-a lock on it: a killed process leaves its file but not its lock, and the next write to the same target, whose digest is
-in the name, removes such orphans. A symbolic link stays and its target is replaced; an existing file keeps its
-permissions. A pipe, a terminal and ``/dev/stdout`` are written to as they are.
+An error or an interruption leaves nothing behind, and an existing file unchanged; a killed process may leave its hidden
+temporary file. A symbolic link stays and its target is replaced; an existing file keeps its permissions. A pipe, a
+terminal and ``/dev/stdout`` are written to as they are.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import secrets
@@ -20,11 +18,6 @@ from typing import IO, TYPE_CHECKING
 
 from dpgraph.files.spreadsheet import csv_text
 from dpgraph.privacy.errors import FileError
-
-try:
-    import fcntl
-except ImportError:  # there is no such lock on this system, and nothing is taken for an orphan
-    fcntl = None
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,7 +99,6 @@ def replacing(target: Path) -> Iterator[IO[bytes]]:
                     os.chown(handle, old.st_uid, old.st_gid)
                 os.chmod(handle, stat.S_IMODE(old.st_mode) & 0o777)
             os.fsync(handle)
-            # Moved while it is locked, so that no other writer takes it for an orphan.
             os.replace(name, path)
         with suppress(OSError):  # the new name lasts through a power cut, where the file system can
             folder = os.open(path.parent, os.O_RDONLY)
@@ -161,16 +153,11 @@ def _open_already(target: Path) -> int | None:
 
 @contextmanager
 def temporary_file(target: Path, mode: int) -> Iterator[tuple[int, str]]:
-    """A locked temporary file beside a target: its open handle, which the caller closes, and its name.
-
-    It is removed unless it has been moved away; orphans of earlier writes to the target are removed first. Its
-    permissions are ``mode`` before the process's umask.
-    """
-    folder, prefix = target.parent, _prefix(target)
-    _remove_orphans(folder, prefix)
-    handle, name = _locked(folder, prefix, mode)
+    """A temporary file beside a target, removed unless it was moved: its open handle, to be closed, and its name."""
+    name = str(target.parent / f".dpgraph-{secrets.token_hex(8)}.tmp")
+    _MADE[name] = os.getpid()  # before it exists, so that no interruption can lose it
     try:
-        yield handle, name
+        yield os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), name
     finally:
         _remove(name)
 
@@ -187,55 +174,3 @@ def _remove(name: str) -> None:
         with suppress(OSError):
             os.unlink(name)
     _MADE.pop(name, None)
-
-
-def _prefix(target: Path) -> str:
-    return f".dpgraph-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]}-"
-
-
-def _locked(folder: Path, prefix: str, mode: int) -> tuple[int, str]:
-    """A new file that nobody else holds; it is registered before it exists, so that no interruption can lose it."""
-    while True:
-        name = os.path.join(folder, f"{prefix}{secrets.token_hex(8)}.tmp")
-        _MADE[name] = os.getpid()
-        try:
-            handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-            try:
-                if _is_ours(handle):
-                    return handle, name
-            except BaseException:
-                os.close(handle)
-                raise
-        except BaseException:
-            _remove(name)
-            raise
-        os.close(handle)
-        _remove(name)
-
-
-def _is_ours(handle: int) -> bool:
-    """Takes the lock; True if the file still has its name, which a cleaner may have taken before the lock was there."""
-    if fcntl is not None:
-        with suppress(OSError):  # a file system without locks: nobody can take the file for an orphan either
-            fcntl.flock(handle, fcntl.LOCK_EX)
-    return os.fstat(handle).st_nlink > 0
-
-
-def _remove_orphans(folder: Path, prefix: str) -> None:
-    """Removes temporary files of this target that no living process holds; a folder that is not listed keeps them."""
-    with suppress(OSError):
-        for name in os.listdir(folder) if fcntl is not None else ():
-            if name.startswith(prefix) and name.endswith(".tmp"):
-                with suppress(OSError):
-                    _remove_if_orphan(os.path.join(folder, name))
-
-
-def _remove_if_orphan(name: str) -> None:
-    """Removes a file whose lock nobody holds; another one raises OSError."""
-    assert fcntl is not None
-    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.unlink(name)
-    finally:
-        os.close(handle)

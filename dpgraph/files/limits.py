@@ -51,13 +51,7 @@ def read_text(path: Path, most: int = MAX_DOCUMENT_BYTES) -> str:
 
 
 def excerpt(text: str) -> str:
-    """A few words of a file, as a message shows them.
-
-    >>> excerpt("rain")
-    "'rain'"
-    >>> len(excerpt("x" * 1000))
-    46
-    """
+    """A few words of a file, as a message shows them."""
     return repr(text) if len(text) <= MAX_EXCERPT else f"{text[:MAX_EXCERPT]!r} ..."
 
 

@@ -50,11 +50,7 @@ def _mapped(plain: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def nested(plain: Any) -> Any:
-    """A document with its arrays as nested lists, as JSON has them.
-
-    >>> nested({"tables": {"a": np.array([0.5, 0.5])}})
-    {'tables': {'a': [0.5, 0.5]}}
-    """
+    """A document with its arrays as nested lists, as JSON has them."""
     return _mapped(plain, lambda part: part.tolist() if isinstance(part, np.ndarray) else part)
 
 

@@ -139,12 +139,7 @@ def check_scales(event: Event, claim: Fraction, *ways: Sequence[Fraction], round
 
 
 def check_reproduced(provenance: Provenance, structure: Structure) -> None:
-    """Refuses a record that its mechanism could not have made.
-
-    ``structure`` is the measured description, None where there is none. For several releases read as one it is a tuple
-    of their descriptions, or one description of all; releases that chose among tables chose among tables of the same
-    domain.
-    """
+    """Refuses a record that its mechanism could not have made of its description, or of several a tuple of theirs."""
     event, unit = provenance.event, provenance.unit
     if event.parts:
         check_paid_together(event)

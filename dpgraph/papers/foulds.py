@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.privacy.checks import Reals, check_whole
-from dpgraph.privacy.composition import basic, zero_concentrated
+from dpgraph.privacy.composition import SUMS, basic, summed_cost
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.noise import Noise, exp_bounds
 from dpgraph.privacy.records import Event, Number, PrivacyCost, exact, exact_delta
@@ -108,7 +108,7 @@ def composed_cost(update: PrivacyCost, updates: int, delta: Number = 0) -> Priva
     events = [Event("an update of private Gibbs sampling", update.epsilon, rho=update.epsilon**2 / 8)] * updates
     if slack == 0:
         return basic(events)
-    found = (advanced(update.epsilon, updates, slack), zero_concentrated(events, slack))
+    found = (advanced(update.epsilon, updates, slack), summed_cost(SUMS["zcdp"], events, slack))
     return min(basic(events), *found, key=lambda cost: cost.epsilon)
 
 
@@ -129,11 +129,7 @@ def advanced(epsilon: Fraction, updates: int, delta: Fraction) -> PrivacyCost:
 
 
 def barker_acceptance(log_ratio: npt.ArrayLike) -> Reals:
-    """Barker's probability of accepting a proposal, 1 / (1 + exp(-l)), where l is the log Metropolis-Hastings ratio.
-
-    >>> barker_acceptance([0.0, 2.0]).round(3).tolist()
-    [0.5, 0.881]
-    """
+    """Barker's probability of accepting, 1 / (1 + exp(-l)), l the log Metropolis-Hastings ratio."""
     from scipy.special import expit
 
     return expit(np.asarray(log_ratio, np.float64))

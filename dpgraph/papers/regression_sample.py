@@ -141,11 +141,7 @@ def _event(mechanism: RegressionSample) -> Event:
 
 
 def residual_range(radius: float) -> float:
-    """The length L of the interval of (y - z'u)^2 / 2 as u varies over the ball, at most; ||z|| and |y| up to 1.
-
-    >>> residual_range(0.5), residual_range(1.0), residual_range(3.0)
-    (1.0, 2.0, 8.0)
-    """
+    """The length L of the interval of (y - z'u)^2 / 2 as u varies over the ball, at most; ||z|| and |y| up to 1."""
     return (1 + radius) ** 2 / 2 if radius >= 1 else 2 * radius
 
 
@@ -358,10 +354,7 @@ class BallGaussian:
 
 
 def draw_ball_gaussian(noise: Noise, gram: Reals, ridge: float, linear: Reals, radius: float, size: int) -> Reals:
-    """Independent exact draws of exp(-v'(G + ridge I)v / 2 + b'v) on ||v|| <= radius, shape (size, p).
-
-    G is ``gram``, symmetric positive semi-definite, and b is ``linear``, shape (p,); ``ridge`` is above 0.
-    """
+    """Independent exact draws of exp(-v'(G + ridge I)v / 2 + b'v) on ||v|| <= radius, shape (size, p)."""
     values, axes = np.linalg.eigh(gram)
     law = BallGaussian(np.maximum(values, 0.0) + ridge, axes.T @ linear, radius)
     return np.array([law.draw(noise) for _ in range(size)]) @ axes.T

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from dpgraph.privacy.accounts import InMemory, Made, Receipt, Split, checked_unit
 from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.composition import (
+    SUMS,
     Accounting,
     basic,
     check_paid_together,
     checked,
-    gaussian,
     numerical,
     split,
-    zero_concentrated,
+    summed_cost,
 )
 from dpgraph.privacy.display import as_html
 from dpgraph.privacy.errors import ReleaseError
@@ -83,13 +83,7 @@ def cost(
         raise ReleaseError(f"method={method!r} needs a delta above 0 and below 1; got {delta!r}")
     if not events:
         return PrivacyCost(Fraction(0), target)
-    match method:
-        case "zcdp":
-            price = zero_concentrated(events, target)
-        case "gdp":
-            price = gaussian(events, target)
-        case "pld":
-            price = numerical(events, target)
+    price = numerical(events, target) if method == "pld" else summed_cost(SUMS[method], events, target)
     plain = basic(wholes)
     return PrivacyCost(min(price.epsilon, plain.epsilon), target) if plain.delta <= target else price
 

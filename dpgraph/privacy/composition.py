@@ -47,32 +47,8 @@ def basic(events: Iterable[Event]) -> PrivacyCost:
     return sum((PrivacyCost(event.epsilon, event.delta) for event in events), PrivacyCost(Fraction(0)))
 
 
-def zero_concentrated(events: Collection[Event], delta: Fraction) -> PrivacyCost:
-    """Composition in zCDP: rhos add exactly; the epsilon and delta of an event without a rho are added to the rest."""
-    rhos = [rho_of(event) for event in events]
-    outside = [event for event, rho in zip(events, rhos, strict=True) if rho is None]
-    slack = _unclaimed_delta(delta, outside)
-    inside = [rho for rho in rhos if rho is not None]
-    converted = epsilon_of_rho(sum(inside, Fraction(0)), slack) if inside else Fraction(0)
-    return _at_most_basic(converted + basic(outside).epsilon, events, delta)
-
-
-def gaussian(events: Collection[Event], delta: Fraction) -> PrivacyCost:
-    """Composition in GDP: squares of mus add exactly; the epsilon and delta of an event without a mu are added."""
-    squares = [mu_squared_of(event) for event in events]
-    outside = [event for event, square in zip(events, squares, strict=True) if square is None]
-    slack = _unclaimed_delta(delta, outside)
-    inside = sum((square for square in squares if square is not None), Fraction(0))
-    return _at_most_basic(epsilon_of_mu(inside, slack) + basic(outside).epsilon, events, delta)
-
-
 def rho_of(event: Event) -> Fraction | None:
-    """The least rho that is proved of an event; None of one that has a delta and claims neither a rho nor a mu.
-
-    The least of its claimed rho, half the square of its claimed mu (the rho of a normal law that moves by mu), the rho
-    of its pure epsilon (``pure_rho``) and, for a pure event, the rho of the shifts on record plus the rho of any
-    epsilon that the claim has above those shifts.
-    """
+    """The least rho proved of an event, by claims, pure epsilon and recorded shifts; None with a delta and no claim."""
     if len(event.priced) > 1:
         return _of_parts(event, rho_of)
     known = [event.rho, None if event.mu is None else event.mu**2 / 2]
@@ -184,12 +160,7 @@ def _joint_shifts(event: Event) -> Counter[Shift]:
 
 
 def sum_zero_loss(scale: float, cells: int) -> float:
-    """The probability that sum-zero noise has its largest privacy loss, 2 / scale, when a row moves cell i to cell j.
-
-    That is P(z_i <= 0 and z_j >= 0) = N(K - 1) / N(K) with N(m) = sum_j C(m - 1, j)^2 exp(-2 j / scale): the sums
-    over the plane are Fourier integrals of (1 - 2 q cos t + q^2)^-m, hypergeometric functions that Euler's
-    transformation makes polynomials of q^2, q = exp(-1 / scale). For two cells it is randomised response.
-    """
+    """P(the largest loss, 2 / scale, of sum-zero noise) when a row moves between cells: N(K - 1) / N(K) (P20)."""
     from scipy.special import gammaln, logsumexp
 
     def log_sum(m: int) -> Any:
@@ -200,12 +171,7 @@ def sum_zero_loss(scale: float, cells: int) -> float:
 
 
 def parallel_share(whole: PrivacyCost, groups: int, unit: PrivacyUnit) -> PrivacyCost:
-    """The cost that each of several disjoint groups of rows may have, each under add/remove (proofs.md P52).
-
-    A row is in one group, so a person's rows vanish from at most k groups, k the rows per person or the number of
-    groups if that is less, and no other group's rows change. Under replace they may appear in as many, and a group they
-    both leave and enter is two steps away, (2 epsilon, (1 + exp(epsilon)) delta) by the group property.
-    """
+    """The cost that each of several disjoint groups of rows may have, each under add/remove (proofs.md P52)."""
     most_groups = min(unit.rows_per_person, groups)
     if unit.neighbours == "add-remove":
         return PrivacyCost(whole.epsilon / most_groups, whole.delta / most_groups)
@@ -217,25 +183,6 @@ def parallel_steps(groups: int, unit: PrivacyUnit) -> int:
     """How many times the rho of one of several equal groups they cost together; two steps cost four times (P91)."""
     most_groups = min(unit.rows_per_person, groups)
     return most_groups if unit.neighbours == "add-remove" else 4 * most_groups
-
-
-def _unclaimed_delta(delta: Fraction, events: Iterable[Event]) -> Fraction:
-    """Delta less the deltas that events claim for themselves."""
-    claimed = basic(events).delta
-    if claimed >= delta:
-        raise ReleaseError(
-            f"the events claim delta {float(claimed):g} for themselves; ask at a delta above it, not {float(delta):g}"
-        )
-    return delta - claimed
-
-
-def _at_most_basic(epsilon: float | Fraction, events: Collection[Event], delta: Fraction) -> PrivacyCost:
-    """An epsilon rounded up, or basic composition's where that is less and its delta is allowed."""
-    plain = basic(events)
-    if epsilon == math.inf:
-        return PrivacyCost(plain.epsilon, delta)
-    above = rounded(Fraction(epsilon) * (1 + Fraction(1, 10**13)), up=True)
-    return PrivacyCost(min(above, plain.epsilon) if plain.delta <= delta else above, delta)
 
 
 @lru_cache(maxsize=4096)
@@ -259,10 +206,7 @@ def shift_rho(law: NoiseLaw, distance: int, cells: int = 1) -> Fraction | None:
 
 @lru_cache(maxsize=4096)
 def laplace_rho(scale: float, distance: int) -> Fraction:
-    """The least rho of discrete Laplace noise of scale b on a number that moves by d.
-
-    (d - (1 - exp(-d / b)) / sinh(1 / b)) / b.
-    """
+    """The least rho of discrete Laplace noise of scale b on a number moved by d (proofs.md P90)."""
     step = 1 / Fraction(scale)
     ratio, _ = exp_bounds(-step, DIGITS)
     _, end = exp_bounds(-distance * step, DIGITS)
@@ -272,11 +216,7 @@ def laplace_rho(scale: float, distance: int) -> Fraction:
 
 @lru_cache(maxsize=4096)
 def sum_zero_rho(scale: float, cells: int) -> Fraction:
-    """The least rho of noise of scale b that sums to zero over cells, where a row moves from one cell to another.
-
-    a (1 - exp(-2 / b)) 2 / b, with a the probability of the largest loss (``composition.sum_zero_loss``), bounded
-    above.
-    """
+    """The least rho of sum-zero noise where a row moves between cells: a (1 - exp(-2 / b)) 2 / b, rounded up (P90)."""
     loss = 2 / Fraction(scale)
     low, high = exp_bounds(-loss, DIGITS)
     few = min(cells, MOST_CELLS)
@@ -364,11 +304,7 @@ def _distribution(library: Any, met: Shift, grid: float) -> Any:
 
 
 class Summed(NamedTuple):
-    """A number that adds up under a filter: its name in ``Spent``, and its prices.
-
-    ``price`` is that of an event, None where none is proved; ``pure`` that of a pure epsilon; ``within`` the largest
-    that a limit allows; ``epsilon`` what a sum costs at a delta.
-    """
+    """What adds up under a filter: its name in ``Spent``, its prices of events, limits and totals."""
 
     name: str
     price: Callable[[Event], Fraction | None]
@@ -396,15 +332,30 @@ SUMS = {
     "zcdp": Summed("rho", rho_of, pure_rho, rho_within, epsilon_of_rho),
     "gdp": Summed("mu_squared", mu_squared_of, pure_mu_squared, mu_squared_within, epsilon_of_mu),
 }
+
+
+def summed_cost(added: Summed, events: Collection[Event], delta: Fraction) -> PrivacyCost:
+    """The cost of events whose rhos, or squared mus, add; the epsilon and delta of one without are added to it."""
+    prices = [added.price(event) for event in events]
+    outside = basic(event for event, price in zip(events, prices, strict=True) if price is None)
+    if outside.delta >= delta:
+        raise ReleaseError(
+            f"the events claim delta {float(outside.delta):g} for themselves; ask at a delta above it, not "
+            f"{float(delta):g}"
+        )
+    inside, plain = [price for price in prices if price is not None], basic(events)
+    converted = added.epsilon(sum(inside, Fraction(0)), delta - outside.delta) if inside else Fraction(0)
+    above = rounded((converted + outside.epsilon) * (1 + Fraction(1, 10**13)), up=True)
+    return PrivacyCost(min(above, plain.epsilon) if plain.delta <= delta else above, delta)
+
+
 #: How much less than the largest possible a group's epsilon is, so that its rho or mu is within its share.
 LESS = 1 - Fraction(1, 10**9)
 
 
 @dataclass(frozen=True)
 class Spent:
-    """The totals of all charges so far, in exact sums; ``rho`` is 0 but under ``"zcdp"``, ``mu_squared`` but under
-    ``"gdp"``.
-    """
+    """The totals of all charges so far, in exact sums; rho and squared mu are 0 but under their own filter."""
 
     epsilon: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)

@@ -35,15 +35,7 @@ Kind = Literal["add", "choose", "flip", "choose_composition", "choose_path", "bi
 
 @dataclass(frozen=True, eq=False)
 class NoiseCall:
-    """One call of a noise source.
-
-    Attributes:
-        kind: The method of ``Noise``.
-        public: Everything that may not depend on the rows: the law or the scale, shapes, public weights.
-        inputs: The values or scores, which the rows decide; none for bits.
-        scale: The divisor of the inputs.
-        times: How many independent draws of them.
-    """
+    """One call of a noise source: its method, what may not depend on rows, inputs that do, their divisor, and draws."""
 
     kind: Kind
     public: tuple[Any, ...]
@@ -80,29 +72,16 @@ class NoiseCall:
 
 @dataclass(frozen=True, eq=False)
 class RecordingNoise:
-    """A noise source that records its calls and answers them without looking at the values.
-
-    Its answers are a function of ``script``, of the number of the call and of its public part; answers with sum-zero
-    noise have the total of the values. So a mechanism whose later calls depend on earlier answers makes the same calls
-    on all data sets. Releases made with it are marked not private; copies are the same record.
-
-    >>> from dpgraph.privacy.measurements import DiscreteLaplace
-    >>> noise = RecordingNoise()
-    >>> noise.add(np.array([3, 4]), DiscreteLaplace(2.0)).shape, noise.calls[0].inputs.tolist()
-    ((2,), [3, 4])
-    """
+    """Records its calls and answers by ``script``, the call's number and its public part alone, never by rows."""
 
     script: int = 0
     private: ClassVar[bool] = False
     calls: list[NoiseCall] = field(default_factory=list, init=False)
 
-    def _answers(self) -> np.random.Generator:
-        return np.random.default_rng((self.script, len(self.calls)))
-
     def _record(self, kind: Kind, inputs: npt.ArrayLike, scale: float, *public: Any, times: int = 1) -> Any:
         array = _exact(np.array(inputs))
         self.calls.append(NoiseCall(kind, (*public, array.shape), array, Fraction(scale), times))
-        return self._answers()
+        return np.random.default_rng((self.script, len(self.calls)))
 
     def add(self, values: Integers, law: NoiseLaw) -> Integers:
         """Integers within a scale of 0, whatever the values."""
@@ -170,13 +149,7 @@ def _composition_range(differences: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 @dataclass(frozen=True)
 class PrivacyLoss:
-    """The privacy loss of a release between two data sets.
-
-    Attributes:
-        epsilon: The largest log ratio of any release; infinite where Gaussian noise covers a difference.
-        rho: A bound on the zero-concentrated loss, exact for Gaussian noise.
-        event: The mechanism's claim.
-    """
+    """The largest log ratio between two data sets, infinite for Gaussian noise, a bound on rho, and the claim."""
 
     epsilon: Fraction | float
     rho: Fraction

@@ -66,11 +66,7 @@ def pure_mu_squared(epsilon: Fraction) -> Fraction:
 
 
 def moved_mu_squared(law: NoiseLaw, moved: Movement, least: int = 0) -> Fraction | None:
-    """The square of the mu of noise on numbers that move by ``least`` (0 or 1) or more; None where the law has none.
-
-    Gaussian noise on a coordinate moved by d costs at most d times the mu of 1, so d^2 times its square. Of other noise
-    each coordinate that moves by one is pure by itself, else the whole is.
-    """
+    """The square of the mu of noise on numbers moved by ``least`` or more (P127, P128); None where there is none."""
     if max(least, moved.l1) == 0:
         return Fraction(0)
     if isinstance(law, DiscreteGaussian):

@@ -199,22 +199,24 @@ def calibrated_scale(sensitivity: int, epsilon: Fraction, largest: float = MAX_S
     return scale
 
 
-@lru_cache(maxsize=256)
-def _laplace(scale: float) -> Any:
+def _additive(law: Literal["laplace", "gaussian"], scale: float) -> Any:
+    """OpenDP's mechanism of integer noise; refuses a scale that OpenDP would accept: a scale of 0 returns the data."""
     from opendp.domains import atom_domain, vector_domain
-    from opendp.measurements import make_laplace
-    from opendp.metrics import l1_distance
+    from opendp.measurements import make_gaussian, make_laplace
+    from opendp.metrics import l1_distance, l2_distance
     from opendp.mod import enable_features
 
-    _check_scale(scale)
-    enable_features("contrib")
-    return make_laplace(vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), scale=scale)
-
-
-def _check_scale(scale: float) -> None:
-    """Refuses a scale that OpenDP would accept: a scale of 0 returns the data."""
     if not 0 < scale <= 2 * MAX_SCALE_IN_STEPS:
         raise ReleaseError(f"a noise scale must be above 0 and finite; got {scale!r}")
+    enable_features("contrib")
+    domain = vector_domain(atom_domain(T="i64"))
+    if law == "laplace":
+        return make_laplace(domain, l1_distance(T="i64"), scale=scale)
+    return make_gaussian(domain, l2_distance(T="f64"), scale=scale)
+
+
+_laplace = lru_cache(maxsize=256)(partial(_additive, "laplace"))
+_gaussian = lru_cache(maxsize=256)(partial(_additive, "gaussian"))
 
 
 def calibrated_gaussian_scale(l2_squared: int, rho: Fraction, largest: float = MAX_SCALE) -> float:
@@ -285,18 +287,6 @@ def _root_up(square: Fraction) -> float:
     while Fraction(root) ** 2 < square:
         root = math.nextafter(root, math.inf)
     return root
-
-
-@lru_cache(maxsize=256)
-def _gaussian(scale: float) -> Any:
-    from opendp.domains import atom_domain, vector_domain
-    from opendp.measurements import make_gaussian
-    from opendp.metrics import l2_distance
-    from opendp.mod import enable_features
-
-    _check_scale(scale)
-    enable_features("contrib")
-    return make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=scale)
 
 
 @lru_cache(maxsize=1024)
@@ -434,11 +424,7 @@ def _accept(cells: int, total: int, mode: int, q_exponent: Fraction) -> bool:
 
 
 def _ratio_bounds(cells: int, total: int, mode: int, q_exponent: Fraction, digits: int) -> tuple[Fraction, Fraction]:
-    """Bounds on NB(total) / NB(mode) = exp((total - mode) * q_exponent) * product of (t + K) / (t + 1).
-
-    The product telescopes to at most min(K - 1, |total - mode|) factors; each Decimal step errs by a factor within
-    1 +- 10^(1 - digits), so the bounds widen by the number of steps.
-    """
+    """Bounds on NB(total) / NB(mode), a power of q times prod (t + K) / (t + 1), with each Decimal step's error."""
     if total == mode:
         return Fraction(1), Fraction(1)
     low, high = exp_bounds((total - mode) * q_exponent, digits)
@@ -471,12 +457,7 @@ DEEPEST = 2**53
 
 
 def bounded_scores(scores: npt.ArrayLike) -> Reals:
-    """Candidates' scores as floats without rounding or overflow.
-
-    Integer scores are taken relative to the best one and raised to ``-DEEPEST`` where they are lower. Both laws of
-    selection depend on score differences only, and raising is monotone and moves no two scores apart, so neighbours'
-    scores that differ by values in an interval of length r still do: the privacy bound exp(r / scale) holds.
-    """
+    """Scores as floats without rounding, those far below the best raised to ``-DEEPEST``: differences never grow."""
     array = np.asarray(scores)
     if array.ndim != 1 or array.size == 0:
         raise ReleaseError(f"selection needs a list of at least one score; got shape {array.shape}")

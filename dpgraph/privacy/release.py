@@ -169,11 +169,7 @@ def _rows_record(statistics: Any, budget: Budget, receipt: Receipt | None) -> Ro
 
 
 def _prepared(statistics: Any, mechanism: Mechanism[Any, Any], unit: PrivacyUnit) -> Any:
-    """The statistics as a mechanism plans to release them: an optional method, ``prepared(statistics, unit)``.
-
-    It may change only the public part of them, by public values alone: the mechanism, the unit and, where the unit
-    makes it public, the number of rows.
-    """
+    """The statistics as a mechanism plans to release them, an optional method: it changes public parts alone."""
     prepare = getattr(mechanism, "prepared", None)
     return statistics if prepare is None else prepare(statistics, unit)
 

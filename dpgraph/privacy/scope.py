@@ -128,14 +128,7 @@ class Fixed:
 
 @dataclass(frozen=True)
 class RowsRecord:
-    """The rows of a release.
-
-    Attributes:
-        budget: A random name of the budget, shared by the budgets that ``Budget.parallel`` made from it.
-        group: The declared group that was counted, in the order of the variables' names; () for all rows.
-        choice: A random name of the choice of some rows of each person; "" where none was made.
-        receipts: The digests of the ledger's rows that paid, where a ledger did (``Budget.open``).
-    """
+    """The rows of a release: the budget's name, the group's variables, the choice of rows, the ledger's digests."""
 
     budget: str
     group: tuple[Fixed, ...] = ()

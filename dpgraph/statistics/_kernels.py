@@ -27,12 +27,7 @@ _1, _2, _4, _56 = np.uint64(1), np.uint64(2), np.uint64(4), np.uint64(56)
 def slice_column(
     codes: Words, levels: int, first: int, masks: Words, plane: npt.NDArray[np.uint8], bits: Words
 ) -> None:
-    """Makes the bitmap of each level of one variable, one bit a row.
-
-    ``codes`` are the codes, eight a word, shape (blocks * words * 8,), of at most 256 ``levels``. ``masks``, shape
-    (blocks, rows, words), are overwritten in rows ``first`` to first + levels. ``plane`` has room for one bit of each
-    code, shape (words * 8,), and ``bits`` is the same seen as words.
-    """
+    """Makes the bitmap of each level of one variable, one bit a row."""
     blocks, words = masks.shape[0], masks.shape[2]
     for block in range(blocks):
         part = codes[block * words * 8 : (block + 1) * words * 8]
@@ -89,12 +84,7 @@ def count_leaves(whole: Words, found: int, masks: Words, axis: Integers, cell: i
 
 
 def count_block(masks: Words, tables: Integers, total: Integers, every: Words, path: Words, at: Integers) -> None:
-    """Adds one block's counts of all tables, depth first over configurations and never under an empty one.
-
-    ``masks`` are the block's bitmaps, shape (rows, words); ``tables`` has a line for each table, see DEPTH and ROW;
-    ``total`` are the cells of all tables, added to; ``every`` is a bitmap of all rows, shape (words,). ``path``, shape
-    (deepest, words), has room for the AND of each prefix, ``at``, shape (deepest, 3), for level, rows left and cell.
-    """
+    """Adds one block's counts of all tables, depth first over configurations and never under an empty one."""
     rows = 64 * every.size
     for t in range(tables.shape[0]):
         depth, last = 0, tables[t, DEPTH] - 1

@@ -179,10 +179,7 @@ def sliced_counts(
 
 
 def _lines(sizes: Sequence[int], tables: Sequence[Table], first: dict[int, int]) -> tuple[Integers, int]:
-    """The tables as the kernels read them, the variable of most levels last, and the cells of all.
-
-    A line is a table's number of variables and its first cell; for each variable its first bitmap, levels and stride.
-    """
+    """Tables as lines (axes, first cell; bitmap, levels, stride by variable, most levels last), and all cells."""
     lines, start = np.zeros((len(tables), 2 + 3 * max(map(len, tables))), np.int64), 0
     for line, table in zip(lines, tables, strict=True):
         axes = [(first[v], sizes[v], math.prod(sizes[u] for u in table[i + 1 :])) for i, v in enumerate(table)]

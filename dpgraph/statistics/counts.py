@@ -22,6 +22,7 @@ from dpgraph.statistics.contingency import add_tables
 from dpgraph.statistics.rows.batches import Batch
 from dpgraph.statistics.rows.codes import Codes, check_declarations, encode_batch
 from dpgraph.statistics.summary import summarise
+from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import Domain, DomainError, Level, NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.margins import measured_families
@@ -196,7 +197,7 @@ def count(
 
 def count_groups(
     rows: Any,
-    network: Network,
+    network: Network | LinearDesign,
     by: str | Sequence[str],
     *,
     domain: Domain | None = None,
@@ -204,26 +205,27 @@ def count_groups(
     rows_per_person: int = 1,
     engine: Any = None,
     progress: bool = False,
-) -> dict[Any, Counts]:
+) -> dict[Any, Any]:
     """Counts every family in each group of rows, in one pass, for the budgets of ``Budget.parallel``.
 
-    The counts of ``count(rows, network, where={by: level})``, for all levels at once.
+    The counts of ``count(rows, network, where={by: level})``, or the sums of ``regression_moments``, for all levels at
+    once.
 
     Args:
         rows: As ``count`` takes them, but for ``Codes``, of which ``count(codes, network, where=...)`` counts a group.
-        network: The DAG over its declared domain.
+        network: The DAG over its declared domain, or the ``LinearDesign`` of a regression.
         by: A variable, or several, whose levels are the groups.
-        domain: Declares variables of ``by`` that the network does not have.
+        domain: Declares variables of ``by`` that are not the network's, or not features.
         person: As for ``count``.
         rows_per_person: How many rows of one person count, in all groups together.
         engine: As for ``count``.
         progress: As for ``count``.
 
     Returns:
-        For each level of ``by``, or each tuple of levels where ``by`` is several, the counts of its rows; sensitive.
+        For each level of ``by``, or each tuple of levels where ``by`` is several, the sums of its rows; sensitive.
 
     Raises:
-        NetworkError: If ``network`` is not a Network.
+        NetworkError: If ``network`` is neither.
         DomainError: As ``count``; if ``by`` is not declared, there are more than 4096 groups, or there is no room for
             their tables (``DPGRAPH_MEMORY``).
 
@@ -233,11 +235,19 @@ def count_groups(
     >>> count_groups(rows, network, "region", domain=Domain.of({"region": ["N", "S"]}), person="who")
     {'N': Counts(1 variables, sensitive), 'S': Counts(1 variables, sensitive)}
     """
-    _check_network(network, "count_groups")
     if isinstance(rows, Codes):
         raise DomainError("codes are counted group by group, dg.count(codes, network, where=...)")
+    if isinstance(network, LinearDesign):
+        from dpgraph.statistics.regression import Products
+
+        if isinstance(rows, tuple | list):
+            raise DomainError("a pair of arrays has no column of groups; give a table that has one")
+        kernel = Products(network)
+    else:
+        _check_network(network, "count_groups")
+        kernel = Families(network)
     asked: Any = {"person": person, "rows_per_person": rows_per_person, "engine": engine, "progress": progress}
-    return summarise(rows, Families(network), by=() if by is None else by, domain=domain, **asked)
+    return summarise(rows, kernel, by=() if by is None else by, domain=domain, **asked)
 
 
 def _check_network(network: object, call: str) -> None:

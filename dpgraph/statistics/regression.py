@@ -7,7 +7,7 @@ point, which is exact: every product and partial sum is an integer below 2^53.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -135,49 +135,6 @@ def regression_moments(
         rows = Held((batch, False) for batch in array_batches(rows[0], rows[1], kernel.columns, BATCH))
     asked: Any = {"person": person, "rows_per_person": rows_per_person, "engine": engine, "progress": progress}
     return summarise(rows, kernel, where=where, domain=domain, **asked)
-
-
-def regression_groups(
-    rows: Any,
-    design: LinearDesign,
-    by: str | Sequence[str],
-    *,
-    domain: Domain | None = None,
-    person: str | PersonCap | None = None,
-    rows_per_person: int = 1,
-    engine: Any = None,
-    progress: bool = False,
-) -> dict[Any, Moments]:
-    """Sums the products of a design's columns in each group of rows, in one pass, as ``count_groups`` counts.
-
-    Args:
-        rows: As ``regression_moments`` takes them, but for a pair of arrays.
-        design: The features, the target and their public bounds.
-        by: A feature with levels or a variable of ``domain``, or several, whose levels are the groups.
-        domain: Declares variables of ``by`` that are not features.
-        person: As for ``regression_moments``.
-        rows_per_person: As for ``count_groups``.
-        engine: As for ``count``.
-        progress: As for ``count``.
-
-    Returns:
-        For each level of ``by``, or each tuple of levels where ``by`` is several, the moments of its rows; sensitive.
-
-    Raises:
-        DomainError: As ``regression_moments`` and ``count_groups``.
-
-    >>> import pandas as pd
-    >>> design = LinearDesign({"age": (18, 90)}, "income", (0, 100))
-    >>> rows = pd.DataFrame({"age": [20.0, 50.0], "income": [10.0, 20.0], "sex": ["F", "M"]})
-    >>> regression_groups(rows, design, "sex", domain=Domain.of({"sex": ["F", "M"]}))["F"]
-    Moments(LinearDesign, 5 statistics, sensitive)
-    """
-    if not isinstance(design, LinearDesign):
-        raise DomainError(f"regression_groups takes rows, then a LinearDesign; got {type(design).__name__}")
-    if isinstance(rows, tuple | list):
-        raise DomainError("a pair of arrays has no column of groups; give a table that has one")
-    asked: Any = {"person": person, "rows_per_person": rows_per_person, "engine": engine, "progress": progress}
-    return summarise(rows, Products(design), by=() if by is None else by, domain=domain, **asked)
 
 
 def _check_pair(design: LinearDesign, where: Any, person: Any, engine: Any) -> None:

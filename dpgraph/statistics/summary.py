@@ -46,8 +46,8 @@ MOST_GROUPS = 4096
 COPIES = 4
 #: What to do instead of a cap within a group.
 ONE_CHOICE = (
-    "Make all groups of one choice, dg.statistics.count_groups or regression_groups(rows, ..., by, person=...), or cap "
-    "all rows once, codes = dg.statistics.cap_rows(...), and count(codes, where=...)"
+    "Make all groups of one choice, dg.statistics.count_groups(rows, ..., by, person=...), or cap all rows once, codes "
+    "= dg.statistics.cap_rows(...), and count(codes, where=...)"
 )
 
 

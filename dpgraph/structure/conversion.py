@@ -25,19 +25,8 @@ T = TypeVar("T")
 #: Errors that dpgraph itself raises, and its warnings of types, in public words; or of a library that is not installed.
 OURS = (DPGraphError, DomainWarning, ImportError)
 #: Where exceptions have public names; a class that rows bring along is not named.
-_LIBRARIES = (
-    "builtins",
-    "numpy",
-    "pandas",
-    "pyarrow",
-    "polars",
-    "sklearn",
-    "dask",
-    "pyspark",
-    "py4j",
-    "duckdb",
-    "fsspec",
-)
+_LIBRARIES = {"builtins", "numpy", "pandas", "pyarrow", "polars", "sklearn"}
+_LIBRARIES |= {"dask", "pyspark", "py4j", "duckdb", "fsspec"}
 #: Filters of warnings belong to the process: the one object that silences them, and every silence that has not ended.
 #: A silence whose end an interruption prevented is forgotten with its frame.
 _SILENT: Any = ("ignore", None, Warning, None, 0)

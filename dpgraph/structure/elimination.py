@@ -135,14 +135,7 @@ class _Shrinking:
 
 
 def largest_sum(factors: Iterable[Factor], order: Sequence[str], limit: int) -> tuple[int, bool]:
-    """The maximum over all assignments of the sum of the factors or an upper bound on it, and whether it is exact.
-
-    Variables are eliminated one by one. Where the factors that meet in a variable would need a table of more than
-    ``limit`` cells they are split into groups that do not, and each group is maximised by itself: the maximum of a sum
-    is at most the sum of the maxima, so the answer can only grow (mini-bucket elimination, Dechter and Rish 2003). A
-    factor larger than the limit is taken as it is. Groups of ``BOUND_CELLS`` bound no worse than larger ones on random
-    graphs, in a hundredth of the time.
-    """
+    """The maximum of a sum of factors, or beyond ``limit`` cells a mini-bucket bound (P4), and if it is exact."""
     factors = list(factors)
     place = {name: i for i, name in enumerate(order)}
     buckets: dict[str, list[Factor]] = {name: [] for name in order}

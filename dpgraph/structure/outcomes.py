@@ -62,22 +62,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Classification:
-    """Judging a classifier: its public classes, the largest log-loss, the bins of its confidence.
-
-    Args:
-        classes: The classes, in the order of the columns of its probabilities.
-        largest_loss: Where the log-loss of a row is clipped; None is the log of 50 times the number of classes.
-        edges: Increasing edges between bins of the confidence in the predicted class, from one over the number of
-            classes to 1, both left out; None is 0.2 to 0.9 in tenths, 0.97 and 0.99, as far as they apply.
-        scores: The names of the scores that the release pays for; the fewer, the less noise in each. ``"auc"``
-            is left out of more than 12 classes.
-
-    Raises:
-        DomainError: If there are fewer than two classes, or a setting is not valid.
-
-    >>> [part.name for part in Classification(("no", "yes"), scores=("accuracy", "brier")).parts]
-    ['right', 'brier', 'brier squared']
-    """
+    """Judging a classifier: its public classes, its log-loss's clip, bins of its confidence, the scores to pay for."""
 
     classes: tuple[Level, ...]
     largest_loss: float | None = None
@@ -143,17 +128,7 @@ class Classification:
 
 @dataclass(frozen=True)
 class Regression:
-    """Judging a regression: the target's public bounds, and the largest error.
-
-    Args:
-        low: The target's lower bound.
-        high: Its upper bound.
-        largest_error: Where the size of an error is clipped before it is squared; None is half the distance of the
-            bounds, which a prediction of their middle never exceeds.
-
-    Raises:
-        DomainError: If the bounds do not increase or the largest error is not above 0.
-    """
+    """Judging a regression: the target's bounds, and the clip of an error's size; None is half their distance."""
 
     low: float
     high: float
@@ -173,15 +148,7 @@ class Regression:
 
 @dataclass(frozen=True)
 class Entries:
-    """Judging a model of log entries: how many values an entry can have, and the largest loss of one.
-
-    Args:
-        outcomes: How many different entries a cell can hold.
-        largest_loss: Where -ln P(entry) is clipped; None is the log of 50 times the number of outcomes.
-
-    Raises:
-        DomainError: If the largest loss is not above 0.
-    """
+    """Judging a model of log entries: how many outcomes a cell can hold, and where -ln P(entry) is clipped."""
 
     outcomes: int
     largest_loss: float | None = None

@@ -67,7 +67,7 @@ def leftovers(target):
 
 
 def seen(folder, number, rounds, seed):
-    """What is left after each round that hit: exit codes, orphans before and after the next write, broken files."""
+    """What is left after each round that hit: exit codes, hidden files, broken files."""
     model, target, rng = folder / "model.json", folder / "out" / "made.csv", random.Random(seed)
     target.parent.mkdir()
     network = dg.Network.of({"a": ["x", "y"], "b": [0, 1]}, {"b": ["a"]})
@@ -76,19 +76,19 @@ def seen(folder, number, rounds, seed):
     started = time.perf_counter()
     os.waitpid(fork(lambda: act(target, model)), 0)
     whole, seconds = target.read_bytes(), time.perf_counter() - started
-    found = {"hit": 0, "tried": 0, "codes": [], "orphans": 0, "orphans after the next write": 0, "broken": 0, "new": 0}
+    found = {"hit": 0, "tried": 0, "codes": [], "orphans": 0, "broken": 0, "new": 0}
     while found["hit"] < rounds and found["tried"] < 20 * rounds:
         write_text(target, OLD)
         code, inside = hit(lambda: act(target, model), target, number, seconds, rng)
         found["tried"] += 1
         found["broken"] += target.read_bytes() not in (OLD.encode(), whole)
-        left = len(leftovers(target))
-        write_text(target, OLD)
-        found["orphans after the next write"] += len(leftovers(target))
+        left = leftovers(target)
+        for name in left:
+            (target.parent / name).unlink()
         if inside:
             found["hit"] += 1
             found["codes"] = sorted({*found["codes"], code})
-            found["orphans"] += left
+            found["orphans"] += len(left)
             found["new"] += code == 0
     return found
 

@@ -149,8 +149,8 @@ TABLES = {
     "sufficient_statistics, a column of levels": lambda rows, fitted: dg.statistics.sufficient_statistics(
         rows, dg.expfam.Multinomial(["F", "M"]), column="sex", progress=True
     ),
-    "regression_groups": lambda rows, fitted: dg.statistics.regression_groups(rows, DESIGN, "sex"),
-    "regression_groups, person": lambda rows, fitted: dg.statistics.regression_groups(
+    "count_groups, a design": lambda rows, fitted: dg.statistics.count_groups(rows, DESIGN, "sex"),
+    "count_groups, a design, person": lambda rows, fitted: dg.statistics.count_groups(
         rows, DESIGN, "month", domain=DOMAIN, person="who", rows_per_person=2
     ),
     "regression_moments": lambda rows, fitted: dg.statistics.regression_moments(rows, DESIGN),

@@ -58,14 +58,7 @@ MAX_BLOCK_WORK, MAX_PAIRS = 1 << 26, 1 << 23
 
 @lru_cache(maxsize=64)
 def parity_sensitivity(network: Network, limit: int = MAX_ELIMINATION_CELLS) -> tuple[int, bool]:
-    """M: the most parities of the downward closure that two rows can differ in (proofs.md P3), and whether it is exact.
-
-    M = max over sets D of variables of #{blocks A : |A and D| is odd}. It needs no levels: a variable either differs or
-    does not, so elimination takes tables of 2^(width + 1) cells. Where that passes ``limit`` the answer is an upper
-    bound, by mini-buckets: at the default limit from width 21 on.
-
-    Zhang et al. 2016, Corollary 2, uses |N_I|, the size of the closure, instead: valid, up to twice as large.
-    """
+    """The most parities of the closure that two rows can differ in, or a bound on it (P3), and whether it is exact."""
     blocks = [block for block in coefficient_blocks(network) if block]
     odd = ((block, np.indices((2,) * len(block)).sum(axis=0) % 2) for block in blocks)
     value, exact = largest_sum(odd, elimination_order(network)[0], limit)

@@ -138,18 +138,7 @@ class ResidualDesign(NamedTuple):
 
 
 def residual_design(network: Network, rho: Fraction | float) -> ResidualDesign:
-    """The optimal Gaussian noise in the residual basis under add/remove, one row per person (ResidualPlanner).
-
-    Xiao, He, Zhang and Kifer 2023; proofs.md P29. R_A is the part of the tables that depends on all variables of A.
-    A row moves it by p_A = prod_{v in A} (1 - 1 / K_v) in squared L2 norm, every row alike, and its variance counts
-    V_A = sum over families f containing A of prod_{v in A} (K_v - 1) prod_{v in f - A} 1 / K_v times in the total
-    squared error of all family cells. So sigma_A^2 = sqrt(p_A / V_A) sum_B sqrt(p_B V_B) / (2 rho), and the total is
-    (sum_A sqrt(p_A V_A))^2 / (2 rho): the least any Gaussian design attains. Continuous noise, as yardstick for
-    ``GaussianMechanism``, whose independent integers in the cells are 3 to 12 % above it in root mean square.
-
-    Margins that say shares have the cells of each table count by these. A set of variables of one level each carries
-    nothing but the total, and its own residual is empty.
-    """
+    """The optimal Gaussian noise in the residual basis under add/remove (ResidualPlanner; proofs.md P29)."""
     sizes = network.domain.sizes
     counted = network.shares if isinstance(network, Margins) else ()
     weight = error_weights(network, network.downward_closure(), counted)

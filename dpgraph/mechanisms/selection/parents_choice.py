@@ -67,10 +67,7 @@ class OneWays:
 
 
 def half_fixed_score(table: Integers, weights: Integers) -> int:
-    """The L1 distance of a child's table, axes (child, *parents), from its margin's share of the parents' table.
-
-    In parts of ``PARTS``: twice the score in rows.
-    """
+    """Twice the score in ``PARTS``: the L1 distance of a table, axes (child, *parents), from its margin's share."""
     flat = table.reshape(len(table), -1)
     return int(np.abs(flat * PARTS - weights[:, None] * flat.sum(axis=0)).sum())
 

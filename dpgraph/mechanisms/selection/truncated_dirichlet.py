@@ -20,12 +20,7 @@ PANELS = 64
 
 
 class TruncatedBeta:
-    """Beta(a, b) restricted to x >= low and 1 - x >= above, by numerical inversion of its incomplete beta function.
-
-    In t = ln(x / (1 - x)) the log density is g(t) = a ln x + b ln(1 - x), concave for all a, b > 0. So the part within
-    DEPTH of the peak is one interval, however deep in the tail the region lies, and Gauss-Legendre panels over it give
-    the distribution function relative to its own peak: nothing underflows.
-    """
+    """Beta(a, b) given x >= low and 1 - x >= above, by panels within DEPTH of its peak in ln(x / (1 - x))."""
 
     def __init__(self, a: float, b: float, low: float, above: float) -> None:
         self.a, self.b = a, b
@@ -83,16 +78,7 @@ class TruncatedBeta:
 
 
 def draw_truncated_dirichlet(noise: Noise, concentration: Reals, floor: float, size: int) -> Reals:
-    """Draws from Dirichlet(concentration) given that every probability is at least the floor; shape (size, levels).
-
-    In ascending order of concentration, level i takes a share B of the mass r that is left, B ~ Beta(a_i, sum of the
-    later a) restricted to [f / r, 1 - (K - i) f / r] (f the floor, i from 1), and the last level the rest. Untruncated,
-    these shares make a Dirichlet; restricted, the proposal's density is that of the target divided by the masses
-    Z_i(r_i) of the restrictions, so the whole row is kept with probability prod_{i >= 2} Z_i(r_i) / max Z_i, and else
-    drawn afresh. The maximum is proved, not searched for: as r grows the lower end f / r falls and the upper end
-    1 - (K - i) f / r rises, so the intervals are nested, Z_i grows with r, and its maximum is at the largest mass that
-    can be left, r = 1 - (i - 1) f. With two levels nothing is ever rejected.
-    """
+    """Draws from Dirichlet(concentration), all at least the floor (proofs.md P25), shape (size, levels)."""
     levels = len(concentration)
     order = np.argsort(concentration, kind="stable")
     shapes = concentration[order]

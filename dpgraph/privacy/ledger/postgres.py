@@ -85,13 +85,7 @@ class Postgres:
 
 
 def _address(parts: dict[str, str]) -> str:
-    """The address of libpq's parts without secrets.
-
-    >>> _address({"user": "ann", "host": "db", "port": "5433", "dbname": "privacy", "sslpassword": "x"})
-    'postgresql://ann@db:5433/privacy'
-    >>> _address({"host": "/run/postgresql", "dbname": "privacy"})
-    'postgresql:///privacy?host=/run/postgresql'
-    """
+    """The address of libpq's parts without secrets."""
     host, user = parts.pop("host", ""), parts.pop("user", "")
     port, name = parts.pop("port", ""), parts.pop("dbname", "")
     rest = {key: value for key, value in parts.items() if not re.search("pass|key|secret|token", key)}

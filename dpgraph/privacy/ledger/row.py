@@ -259,11 +259,7 @@ def moment_of(expires: Any) -> datetime | None:
 
 
 def checked_label(name: str, label: Any, *, most: int = 200, empty: bool = True, compared: bool = True) -> str:
-    """A label as it stands in rows: one line of text.
-
-    One that is compared with others is written as Unicode composes it and without spaces around it: two texts that look
-    the same would be two data sets, or a name that no allowance limits.
-    """
+    """A label, one line; if compared, as Unicode composes it and without spaces around: no two names look the same."""
     if not isinstance(label, str) or len(label) > most or not label.isprintable() or not (label.strip() or empty):
         least = "" if empty else ", not empty"
         raise ReleaseError(f"{name} must be one line of text of at most {most} characters{least}; got {label!r:.80}")

@@ -255,11 +255,7 @@ CHECKED = 2_000
 
 
 class Chain:
-    """The rows of one data set, and the newest that this process has seen of them.
-
-    Each transaction compares the newest row with the head, and the first row and the newest seen row with their former
-    content: a replaced ledger, also an older copy of itself, is noticed.
-    """
+    """The rows of one data set; each transaction compares first and newest seen row with their former content."""
 
     def __init__(self, store: Store, dataset: str, first: LedgerRow, seen: Head) -> None:
         self.store, self.dataset, self.first = store, dataset, first

@@ -223,12 +223,7 @@ def _type_remedy(kind: pa.DataType, variable: Variable) -> str:
 def narrow_codes(
     array: pa.Array, variable: Variable, is_text: bool = False, strict: bool = False
 ) -> tuple[Unsigned, int]:
-    """The codes of one column, which may share its memory, and 0; or no codes, and its lowest code without an action.
-
-    ``is_text`` says that the column holds words without a type, as of a CSV file; a column of text is read so where
-    numbers or booleans are declared, and numbers and booleans count as the levels that spell them. ``strict`` refuses
-    no value, but still a type that the declaration excludes: other words are then ``other`` or null.
-    """
+    """One column's codes, and 0, or none and its lowest code without an action; ``is_text``: words without a type."""
     if is_text or (not _is_textual(variable) and is_string(value_type(array))):
         words = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
         alike = spelled(variable)

@@ -101,13 +101,7 @@ class Place:
 
 
 def place_of(path: str | Path) -> Place:
-    """The place of a path or an address, at which there must be a file or a folder.
-
-    >>> place_of("memory://nothing/rows.csv")
-    Traceback (most recent call last):
-        ...
-    dpgraph.privacy.errors.DomainError: there is no file memory://nothing/rows.csv
-    """
+    """The place of a path or an address, at which there must be a file or a folder."""
     text = str(path)
     place = Place(_opened(text)[1], text) if isinstance(path, str) and "://" in path else Place(text)
     if not place.exists():

@@ -1003,8 +1003,8 @@ MUTANTS = (
     Mutant(
         "part of a file left behind by an interruption",
         "files/atomic_write.py",
-        "        yield handle, name\n    finally:\n        _remove(name)",
-        "        yield handle, name\n    finally:\n        _MADE.pop(name, None)",
+        "    finally:\n        _remove(name)",
+        "    finally:\n        _MADE.pop(name, None)",
         ("tests/files/test_atomic_write.py::test_a_frame_that_fails_leaves_the_old_file_whole",),
     ),
     Mutant(

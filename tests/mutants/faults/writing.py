@@ -1,4 +1,4 @@
-"""Faults of files and of ends: a live temporary file removed, an orphan kept, a link replaced, a name obeyed."""
+"""Faults of files and of ends: a name before the content, a link replaced, a name obeyed."""
 
 from tests.mutants.planting import Mutant
 
@@ -9,31 +9,10 @@ PRINTED = "tests/cli/test_printed.py"
 
 MUTANTS = (
     Mutant(
-        "a live temporary file taken for an orphan",
-        "files/atomic_write.py",
-        "        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
-        "",
-        (f"{INTERRUPTED}::test_a_live_temporary_file_is_not_taken_for_an_orphan",),
-    ),
-    Mutant(
-        "what a killed writer left stays",
-        "files/atomic_write.py",
-        "    _remove_orphans(folder, prefix)\n    handle",
-        "    handle",
-        (f"{INTERRUPTED}::test_an_orphan_goes_with_the_next_write_to_its_target_alone",),
-    ),
-    Mutant(
-        "a temporary file without a name used all the same",
-        "files/atomic_write.py",
-        "os.fstat(handle).st_nlink > 0",
-        "True",
-        (f"{INTERRUPTED}::test_a_name_that_was_taken_away_before_its_lock_is_made_again",),
-    ),
-    Mutant(
         "a file named before it is on the disk",
         "files/atomic_write.py",
-        "            os.fsync(handle)\n            # Moved",
-        "            # Moved",
+        "            os.fsync(handle)\n            os.replace",
+        "            os.replace",
         (f"{INTERRUPTED}::test_a_file_is_on_the_disk_before_its_name_is",),
     ),
     Mutant(

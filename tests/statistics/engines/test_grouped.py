@@ -89,9 +89,7 @@ def test_every_engine_sums_the_groups_that_memory_sums(spark, tmp_path):
     for by, domain in (("region", REGION), ("flag", None)):
         expected = expected_sums(rows, by, domain)
         for held, how in held_elsewhere(rows, tmp_path, spark):
-            assert (
-                list(sums(dg.statistics.regression_groups(held, DESIGN, by, domain=domain, **how)).values()) == expected
-            )
+            assert list(sums(dg.statistics.count_groups(held, DESIGN, by, domain=domain, **how)).values()) == expected
 
 
 @pytest.mark.parametrize("by", [["flag", "region"], ["region", "size"]])
@@ -110,7 +108,7 @@ def test_groups_of_one_choice_hold_together_what_the_whole_keeps():
     made = dg.statistics.count_groups(rows, NETWORK, "region", domain=REGION, person="who", rows_per_person=2)
     wanted = rows["who"].value_counts().clip(upper=2).sum()
     assert sum(one.sensitive_rows for one in made.values()) == wanted < len(rows)
-    moments = dg.statistics.regression_groups(rows, DESIGN, "region", domain=REGION, person="who", rows_per_person=2)
+    moments = dg.statistics.count_groups(rows, DESIGN, "region", domain=REGION, person="who", rows_per_person=2)
     assert sum(one.sensitive_rows for one in moments.values()) == wanted
     assert len({one.cap.draw for one in made.values()}) == 1
     assert {one.cap.rows_per_person for one in moments.values()} == {2}
@@ -155,7 +153,7 @@ def test_no_split_of_the_rows_changes_an_integer(data, n, cap, seed):
             assert list(tables(found).values()) == expected_tables(rows, ["region"], WIDE, cap)
         there, here = (dg.statistics.regression_moments(made, DESIGN, person=limit) for made in (held, rows))
         assert there.sensitive_sums.tolist() == here.sensitive_sums.tolist()
-        there, here = (dg.statistics.regression_groups(made, DESIGN, "flag", person=limit) for made in (held, rows))
+        there, here = (dg.statistics.count_groups(made, DESIGN, "flag", person=limit) for made in (held, rows))
         assert sums(there) == sums(here)
         whole = dg.statistics.regression_moments(rows, DESIGN, person=limit)
         assert sum(one.sensitive_sums for one in here.values()).tolist() == whole.sensitive_sums.tolist()
@@ -191,9 +189,9 @@ def test_what_makes_no_groups_is_refused(by, settings, says):
 def test_a_regression_tells_groups_by_levels_alone():
     for by in ("age", "region"):
         with pytest.raises(dg.errors.DomainError, match=f"'{by}', which is not declared with levels"):
-            dg.statistics.regression_groups(located(5), DESIGN, by)
+            dg.statistics.count_groups(located(5), DESIGN, by)
     with pytest.raises(dg.errors.DomainError, match="a pair of arrays has no column of groups"):
-        dg.statistics.regression_groups((np.zeros((2, 3)), np.zeros(2)), DESIGN, "flag")
+        dg.statistics.count_groups((np.zeros((2, 3)), np.zeros(2)), DESIGN, "flag")
     with pytest.raises(dg.errors.DomainError, match="codes are counted group by group"):
         dg.statistics.count_groups(dg.statistics.encode(located(5), WIDE), NETWORK, "region")
 
