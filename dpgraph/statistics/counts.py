@@ -30,6 +30,7 @@ from dpgraph.structure.network import Family, Holding, Network
 from dpgraph.structure.tables import margin
 
 if TYPE_CHECKING:
+    from dpgraph.statistics.moments import Moments
     from dpgraph.statistics.rows.persons import PersonCap
 
 
@@ -205,7 +206,7 @@ def count_groups(
     rows_per_person: int = 1,
     engine: Any = None,
     progress: bool = False,
-) -> dict[Any, Any]:
+) -> dict[Any, Counts] | dict[Any, Moments]:
     """Counts every family in each group of rows, in one pass, for the budgets of ``Budget.parallel``.
 
     The counts of ``count(rows, network, where={by: level})``, or the sums of ``regression_moments``, for all levels at
