@@ -1,7 +1,7 @@
 """Counts the tests by kind and by rule of docs/promise.md, those of each tier.
 
-``python -m tests.counting`` prints two tables. A test counts for every rule that names its file; a
-planted fault for every rule that names it, in the first tier where it is planted there too.
+``python -m tests.counting`` prints two tables. A test counts for every rule that names its file; a planted fault
+for every rule that names it or the file of a test that must notice it, in the first tier where it is planted there too.
 """
 
 from __future__ import annotations
@@ -87,8 +87,13 @@ def main() -> None:
     pages = [(ROOT / f"docs/{page}.md").read_text() for page in ("promise", "proofs")]
     for rule, (files, faults) in rules(*pages).items():
         count = Counter(tier for test, tier in tests if test.split("::")[0] in files)
-        first = sum(mutant.first for mutant in MUTANTS if mutant.name in faults)
-        rows.append((rule, count + Counter({"faults in test": first, "faults in proof": len(faults)})))
+        guarding = [
+            mutant
+            for mutant in MUTANTS
+            if mutant.name in faults or any(test.split("::")[0] in files for test in mutant.tests)
+        ]
+        first = sum(mutant.first for mutant in guarding)
+        rows.append((rule, count + Counter({"faults in test": first, "faults in proof": len(guarding)})))
     print(table("rule", (*TIERS, "faults in test", "faults in proof"), rows))
 
 
