@@ -139,9 +139,10 @@ def test_every_warning_is_listed_with_the_errors():
 def test_the_names_of_a_tutorial_are_few():
     # expectation, query_rows and the namespace questions: what a posterior is for;
     # learn_network, all_pairs and choose_network: what those have who have a table and no graph
+    # classifier, effect: models that cost nothing once a release is there
     # write_html: a page for a privacy officer; plot: pictures in a notebook;
     # datasets: rows for those who have none yet
-    assert len(names_of(dg)) <= 62
+    assert len(names_of(dg)) <= 64
     assert set(SPACES) <= set(names_of(dg))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -105,8 +105,8 @@ def evaluate(payer: Payer, model: str, rows: str, interval: float, costs: Any, a
 @OUT
 def predict(model: str, rows: str | None, forecast: int | None, counts: bool, raw: bool, out: Path) -> None:
     """Predict the target of MODEL for each of ROWS: a CSV of labels and probabilities with 90 % intervals (naive
-    Bayes), or of prediction, std and the ends of a 90 % interval (linear regression; of sampled weights the prediction
-    alone).
+    Bayes, a classifier), or of prediction, std and the ends of a 90 % interval (linear regression; of sampled weights
+    the prediction alone).
 
     A hidden Markov model needs no ROWS: for each cell its likeliest state, that state's probability, and the state on
     its sequence's likeliest path. With ROWS, whose sequence and time columns name cells, the probabilities of the
@@ -119,14 +119,16 @@ def predict(model: str, rows: str | None, forecast: int | None, counts: bool, ra
     from dpgraph.files.atomic_write import write_text
     from dpgraph.files.documents import load
     from dpgraph.files.spreadsheet import csv_text, harmless_frame
+    from dpgraph.models.conditional import ConditionalClassifier
     from dpgraph.models.hmm import HiddenMarkovModel
     from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
     from dpgraph.models.regression import LinearRegressionModel
     from dpgraph.privacy.errors import InferenceError
+    from dpgraph.structure.tables import Probabilities
 
     out = writable(out, ".csv")
-    found = load(model, progress=True)
-    hidden = isinstance(found, HiddenMarkovModel)
+    loaded = load(model, progress=True)
+    hidden = isinstance(loaded, HiddenMarkovModel)
     if forecast is not None and not hidden:
         raise click.UsageError("--forecast needs a hidden Markov model; give ROWS in its place")
     if forecast is not None and rows is not None:
@@ -135,7 +137,7 @@ def predict(model: str, rows: str | None, forecast: int | None, counts: bool, ra
         raise click.UsageError("--counts needs --forecast STEPS")
     if rows is None and not hidden:
         raise click.UsageError("give ROWS to predict")
-    match found:
+    match loaded:
         case HiddenMarkovModel() as fitted if forecast is not None:
             table = fitted.forecast_counts(forecast) if counts else fitted.forecast(forecast)
         case HiddenMarkovModel() as fitted if rows is not None:
@@ -145,7 +147,11 @@ def predict(model: str, rows: str | None, forecast: int | None, counts: bool, ra
         case LinearRegressionModel() as fitted:
             table = fitted.frame(rows)
         case NaiveBayes() | NaiveBayesEnsemble() as fitted:
-            table = _labels(fitted, rows)
+            table = _labels(fitted, _of_naive_bayes(fitted, rows))
+        case ConditionalClassifier(posterior=posterior) as fitted:
+            several = not isinstance(posterior, Probabilities)
+            found = fitted.predict_proba(rows, return_interval=several)
+            table = _labels(fitted, found if several else (found,))
         case fitted if callable(getattr(fitted, "predict", None)):
             table = pd.DataFrame({"prediction": fitted.predict(rows)})
         case _:
@@ -156,22 +162,28 @@ def predict(model: str, rows: str | None, forecast: int | None, counts: bool, ra
     say(f"wrote {out}")
 
 
-def _labels(model: Any, rows: Any) -> pd.DataFrame:
-    """The likeliest label of each row, the probability of each label, and its interval where there is a posterior."""
-    import pandas as pd
-
+def _of_naive_bayes(model: Any, rows: Any) -> Sequence[Any]:
+    """P(label) of each row, and with a posterior the ends of its interval."""
     from dpgraph.structure.rowwise import columns_to_predict
 
-    levels, posterior = model.classes_.tolist(), getattr(model, "posterior", None)
-    if posterior is not None:  # rows are read once
-        rows = columns_to_predict(rows, posterior.network.domain.restrict(model.features))
+    if (posterior := getattr(model, "posterior", None)) is None:
+        return (model.predict_proba(rows),)
+    rows = columns_to_predict(rows, posterior.network.domain.restrict(model.features))  # read once
     probability = model.predict_proba(rows)
-    parts = {"P": probability}
-    if posterior is not None:
-        found = model.predict_proba(rows, return_interval=True) if len(probability) else (probability,) * 3
-        parts |= {"low": found[1], "high": found[2]}
-    columns = {f"{what}({level})": part[:, i] for what, part in parts.items() for i, level in enumerate(levels)}
-    return pd.DataFrame({model.target: [levels[best] for best in probability.argmax(axis=1)], **columns})
+    return (
+        probability,
+        *(model.predict_proba(rows, return_interval=True)[1:] if len(probability) else [probability] * 2),
+    )
+
+
+def _labels(model: Any, found: Sequence[Any]) -> pd.DataFrame:
+    """The likeliest label of each row, the probability of each label, and where there are draws its interval."""
+    import pandas as pd
+
+    levels = model.classes_.tolist()
+    parts = zip(("P", "low", "high"), found, strict=False)
+    columns = {f"{what}({level})": part[:, i] for what, part in parts for i, level in enumerate(levels)}
+    return pd.DataFrame({model.target: [levels[best] for best in found[0].argmax(axis=1)], **columns})
 
 
 @click.command()

@@ -21,6 +21,7 @@ from dpgraph.estimators.reading import NO_COLUMN, column_of, rows_with_target
 from dpgraph.inference.arguments import check_probability
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
+from dpgraph.models.conditional import ConditionalClassifier
 from dpgraph.models.evaluation import Evaluation
 from dpgraph.models.hmm import HiddenMarkovModel, entry_log_probability
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
@@ -49,6 +50,8 @@ from dpgraph.waiting import waiting
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Classifier = NaiveBayes | NaiveBayesEnsemble | ConditionalClassifier
 
 #: What a release pays for unless it is told otherwise.
 SCORES: tuple[ClassifierScore, ...] = get_args(ClassifierScore)
@@ -168,7 +171,7 @@ def outcomes(
     X, y = judged_rows(fitted, X, y, cap, group)
     match sums:
         case Classification():
-            if isinstance(fitted, NaiveBayes | NaiveBayesEnsemble):
+            if isinstance(fitted, Classifier):
                 truth, probabilities = class_probabilities(fitted, X, y)
             else:
                 truth, probabilities = foreign_probabilities(fitted, X, y)
@@ -198,7 +201,7 @@ def task_of(
     """The public description of an evaluation, before any row: classes, bounds and the bounds of losses."""
     fitted, asked = fitted_model(model), _asked(scores)
     match fitted:
-        case NaiveBayes() | NaiveBayesEnsemble():
+        case NaiveBayes() | NaiveBayesEnsemble() | ConditionalClassifier():
             task = Classification(domain_of(fitted).levels(fitted.target), largest_loss, scores=asked)
         case HiddenMarkovModel():
             task = Entries(math.prod(fitted.network.domain.sizes[name] for name in fitted.fields), largest_loss)
@@ -269,15 +272,17 @@ def _pair(bounds: Any) -> tuple[float, float]:
     return low, high
 
 
-def class_probabilities(model: NaiveBayes | NaiveBayesEnsemble, X: Any, y: Any) -> tuple[npt.NDArray[Any], Reals]:
+def class_probabilities(model: Classifier, X: Any, y: Any) -> tuple[npt.NDArray[Any], Reals]:
     """The code of each row's class, and P(class), by the model's declared domain."""
     domain = domain_of(model).restrict((*model.features, model.target))
     codes = encode(rows_with_target(X, y, model.features, model.target, strict=domain.strict), domain).columns
     return codes[model.target], model.predict_proba(FrozenMap((name, codes[name]) for name in model.features))
 
 
-def domain_of(model: NaiveBayes | NaiveBayesEnsemble) -> Domain:
+def domain_of(model: Classifier) -> Domain:
     """The declared variables."""
+    if isinstance(model, ConditionalClassifier):
+        return model.network.domain
     tables = model.probabilities if isinstance(model, NaiveBayes) else model.draws[0]
     return tables.network.domain
 
@@ -439,7 +444,7 @@ def _named(X: Any) -> pd.DataFrame:
 def declared_by(model: Any) -> Columns:
     """The columns that a model of dpgraph has declared, the target last; none of another library's."""
     match model:
-        case NaiveBayes() | NaiveBayesEnsemble():
+        case NaiveBayes() | NaiveBayesEnsemble() | ConditionalClassifier():
             domain = domain_of(model)
             return Columns({name: domain[name] for name in (*model.features, model.target)}, domain.strict)
         case HiddenMarkovModel():

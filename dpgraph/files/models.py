@@ -12,6 +12,7 @@ from dpgraph.files.codecs import Codec, Plain, Read, needed_network, register_co
 from dpgraph.inference.markov.sampler import Inference, Sampler
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior
+from dpgraph.models.conditional import ConditionalClassifier
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from dpgraph.privacy.errors import FileError
@@ -66,15 +67,35 @@ def _plain_model(model: NaiveBayes) -> Plain:
     """The posterior, whose means are the tables, or the tables alone."""
     if model.posterior is None:
         return {"target": model.target, "tables": plain_tables(model.probabilities.tables)}
-    kind = "posterior" if isinstance(model.posterior, DirichletPosterior) else "posterior-draws"
-    return {"target": model.target, "posterior": {"kind": kind, **_POSTERIORS[kind][0](model.posterior)}}
+    return {"target": model.target, "posterior": _plain_posterior(model.posterior)}
+
+
+def _plain_posterior(posterior: Any) -> Plain:
+    kind = _KINDS[type(posterior)]
+    return {"kind": kind, **_POSTERIORS[kind][0](posterior)}
 
 
 def _model_of(plain: Plain, network: Network, provenance: Provenance | None) -> NaiveBayes:
     if "posterior" not in plain:
         return NaiveBayes(plain["target"], Probabilities(network, tables_of(plain["tables"]), provenance))
-    posterior = _POSTERIORS[plain["posterior"]["kind"]][1](plain["posterior"], network, provenance)
+    posterior = _posterior_of(plain["posterior"], network, provenance)
     return NaiveBayes(plain["target"], posterior.mean(), posterior)
+
+
+def _posterior_of(plain: Plain, network: Network, provenance: Provenance | None) -> Any:
+    return _POSTERIORS[plain["kind"]][1](plain, network, provenance)
+
+
+def _plain_classifier(model: ConditionalClassifier) -> Plain:
+    head = {"target": model.target, "features": list(model.features)}
+    return {**head, "posterior": _plain_posterior(model.posterior)}
+
+
+def _classifier_of(plain: Plain, network: Network, provenance: Provenance | None) -> ConditionalClassifier:
+    if not isinstance(plain["features"], list) or not isinstance(plain["target"], str):
+        raise FileError("a classifier's features are a list of names, and its target is one")
+    posterior = _posterior_of(plain["posterior"], network, provenance)
+    return ConditionalClassifier(plain["target"], posterior, tuple(plain["features"]))
 
 
 #: Writers and readers of posteriors.
@@ -82,7 +103,9 @@ _POSTERIORS = {
     "posterior": structural(DirichletPosterior),
     # Every draw of every table; the latent rows of a chain are not kept.
     "posterior-draws": structural(PosteriorDraws, _check_draws, without="records"),
+    "probabilities": structural(Probabilities),
 }
+_KINDS = {DirichletPosterior: "posterior", PosteriorDraws: "posterior-draws", Probabilities: "probabilities"}
 
 
 def _fitted(kind: str, type_: type, write: Any, read: Any, network: Any = attrgetter("network")) -> Codec:
@@ -93,7 +116,8 @@ def _fitted(kind: str, type_: type, write: Any, read: Any, network: Any = attrge
 _NETWORK_MODELS = (
     _fitted("posterior", DirichletPosterior, *_POSTERIORS["posterior"]),
     _fitted("posterior-draws", PosteriorDraws, *_POSTERIORS["posterior-draws"]),
-    _fitted("probabilities", Probabilities, *structural(Probabilities)),
+    _fitted("probabilities", Probabilities, *_POSTERIORS["probabilities"]),
+    _fitted("classifier", ConditionalClassifier, _plain_classifier, _classifier_of),
     _fitted("naive-bayes", NaiveBayes, _plain_model, _model_of, attrgetter("probabilities.network")),
     _fitted(
         "naive-bayes-ensemble",

@@ -140,6 +140,19 @@ def _are_means(tables: Probabilities, means: Probabilities) -> bool:
     return all(np.allclose(tables.table(name), means.table(name), rtol=1e-6, atol=1e-12) for name in names)
 
 
+def features_in(X: Any, features: tuple[str, ...]) -> tuple[str, ...]:
+    """The features that rows hold: all, or of a table without other columns some."""
+    if not is_table(X):
+        return features
+    there = {str(name) for name in getattr(X, "column_names", X.columns)}
+    some = tuple(name for name in features if name in there)
+    if not some or (len(some) < len(features) and there - set(some)):
+        raise DomainError(
+            f"X must hold all of the features, or some of them and no other column: {', '.join(features)}"
+        )
+    return some
+
+
 @dataclass(frozen=True)
 class NaiveBayes(_Predictions):
     """A fitted naive Bayes classifier: the target's name and the predictive tables.
@@ -201,25 +214,13 @@ class NaiveBayes(_Predictions):
             )
         from dpgraph.inference.queries.rows import answers_of_codes
 
-        some = self._observed(X)
+        some = features_in(X, self.features)
         codes = columns_to_predict(X, self.probabilities.network.domain.restrict(some))
         if not row_count(codes):
             raise DomainError("there are no rows; give at least one")
         wide = {name: np.asarray(codes[name], np.int64) for name in some}
         found = answers_of_codes(drawn_tables(self), (self.target,), wide, interval)
         return found["predictive"], found["low"], found["high"]
-
-    def _observed(self, X: Any) -> tuple[str, ...]:
-        """The features that rows hold: all, or of a table without other columns some."""
-        if not is_table(X):
-            return self.features
-        there = {str(name) for name in getattr(X, "column_names", X.columns)}
-        some = tuple(name for name in self.features if name in there)
-        if not some or (len(some) < len(self.features) and there - set(some)):
-            raise DomainError(
-                f"X must hold all of the features, or some of them and no other column: {', '.join(self.features)}"
-            )
-        return some
 
     def __repr__(self) -> str:
         return self._in_words(self.provenance)

@@ -48,8 +48,8 @@ def in_blocks(function: Callable[[npt.NDArray[Any]], Reals], rows: npt.NDArray[A
     return found
 
 
-def columns_to_predict(rows: Any, declared: Domain | LinearDesign) -> Mapping[str, Any]:
-    """A mapping of columns as it is, in arrays; other rows as their declaration reads them."""
+def columns_to_predict(rows: Any, declared: Domain | LinearDesign, *, unseen: bool = False) -> Mapping[str, Any]:
+    """A mapping of columns as it is, in arrays; other rows by their declaration, ``unseen`` as for ``encode``."""
     if isinstance(rows, Mapping):
         if isinstance(declared, Domain) and not all(isinstance(column, np.ndarray) for column in rows.values()):
             raise DomainError(
@@ -58,4 +58,4 @@ def columns_to_predict(rows: Any, declared: Domain | LinearDesign) -> Mapping[st
         if any(map(is_query, rows.values())):
             raise DomainError("a mapping is of columns in memory; of a query give the query itself, as rows")
         return rows
-    return provided("read_features")(rows, declared)
+    return provided("read_features")(rows, declared, unseen=unseen)

@@ -86,12 +86,13 @@ class Codes:
         raise TypeError("codes are as sensitive as the rows and are not pickled")
 
 
-def encode(rows: Any, domain: Domain) -> Codes:
+def encode(rows: Any, domain: Domain, *, unseen: bool = False) -> Codes:
     """Encodes rows by a declared domain.
 
     Args:
         rows: A pandas, polars or Arrow table, anything with ``__arrow_c_stream__``, or a CSV or Parquet path.
         domain: The declared variables; other columns are not read.
+        unseen: True to give a null without a declared level the code after the last level, to predict from the rest.
 
     Raises:
         DomainError: For a missing column, a wrong type, or a value or null without a declared action. The message
@@ -105,13 +106,14 @@ def encode(rows: Any, domain: Domain) -> Codes:
     if isinstance(rows, Codes):
         check_declarations(rows, domain)
         return Codes(domain, FrozenMap((name, rows.columns[name]) for name in domain.names), rows.cap)
-    columns = read_columns(rows, domain, lambda batch, text: list(encode_batch(batch, domain, text).values()))
+    columns = read_columns(rows, domain, lambda batch, text: list(encode_batch(batch, domain, text, unseen).values()))
     return Codes(domain, FrozenMap(zip(domain.names, columns, strict=True)))
 
 
-def encode_batch(batch: Batch, domain: Domain, is_text: bool = False) -> dict[str, Unsigned]:
+def encode_batch(batch: Batch, domain: Domain, is_text: bool = False, unseen: bool = False) -> dict[str, Unsigned]:
     """Encodes the variables of a domain in one batch of Arrow columns."""
-    return {name: encode_column(batch[name], domain[name], name, is_text, domain.strict) for name in domain.names}
+    settings = is_text, domain.strict, unseen
+    return {name: encode_column(batch[name], domain[name], name, *settings) for name in domain.names}
 
 
 def group_of(where: Mapping[str, Level], domain: Domain, advice: str) -> RowGroup:
@@ -148,11 +150,11 @@ def check_declarations(codes: Codes, domain: Domain) -> None:
 
 
 def encode_column(
-    array: pa.Array, variable: Variable, name: str, is_text: bool = False, strict: bool = False
+    array: pa.Array, variable: Variable, name: str, is_text: bool = False, strict: bool = False, unseen: bool = False
 ) -> Unsigned:
     """Encodes one Arrow column; the codes may share its memory."""
     with PublicWords(f"column {name!r} cannot be read by its declaration", quiet=False):
-        codes, worst = narrow_codes(array, variable, is_text, strict)
+        codes, worst = narrow_codes(array, variable, is_text, strict, unseen)
     if worst < 0:
         raise DomainError(_problem(worst, variable, name, array.type))
     return codes
@@ -221,7 +223,7 @@ def _type_remedy(kind: pa.DataType, variable: Variable) -> str:
 
 
 def narrow_codes(
-    array: pa.Array, variable: Variable, is_text: bool = False, strict: bool = False
+    array: pa.Array, variable: Variable, is_text: bool = False, strict: bool = False, unseen: bool = False
 ) -> tuple[Unsigned, int]:
     """One column's codes, and 0, or none and its lowest code without an action; ``is_text``: words without a type."""
     if is_text or (not _is_textual(variable) and is_string(value_type(array))):
@@ -230,17 +232,18 @@ def narrow_codes(
         codes = [_word_code(word, variable, strict, alike) for word in text_words(words.dictionary)]
         empty = isinstance(variable, Categories) and "" in variable.levels
         null = variable.levels.index("") if empty else NULL
-        return _dictionary_codes(words.indices, np.array(codes, np.int32), variable, null, strict)
+        return _dictionary_codes(words.indices, np.array(codes, np.int32), variable, null, strict, unseen)
     if pa.types.is_dictionary(array.type):
-        return _dictionary_codes(array.indices, _word_codes(array.dictionary, variable), variable, NULL, strict)
+        return _dictionary_codes(array.indices, _word_codes(array.dictionary, variable), variable, NULL, strict, unseen)
     if pa.types.is_boolean(array.type):
-        return _dictionary_codes(array.cast(pa.uint8()), level_codes(pa.array([False, True]), variable), variable, NULL)
-    codes, worst = np.empty(len(array), code_dtype(variable.size)), 0
+        table = level_codes(pa.array([False, True]), variable)
+        return _dictionary_codes(array.cast(pa.uint8()), table, variable, NULL, unseen=unseen)
+    codes, worst = np.empty(len(array), code_dtype(variable.size + unseen)), 0
     coder = None if len(array) == array.null_count else _coder(array.type, variable)
     for start in range(0, len(array), BLOCK):
         part = array.slice(start, BLOCK)
         code = np.full(len(part), NULL, np.int32) if coder is None else coder(part)
-        worst = min(worst, _apply_declared_actions(code, variable))
+        worst = min(worst, _apply_declared_actions(code, variable, unseen))
         codes[start : start + BLOCK] = code
     return (codes, 0) if worst == 0 else (codes[:0], worst)
 
@@ -266,7 +269,7 @@ def code_dtype(levels: int) -> type[np.unsignedinteger[Any]]:
     return next(kind for kind in (np.uint8, np.uint16, np.uint32) if levels <= np.iinfo(kind).max + 1)
 
 
-def _apply_declared_actions(code: Signed, variable: Variable) -> int:
+def _apply_declared_actions(code: Signed, variable: Variable, unseen: bool) -> int:
     """Applies the declared actions in place; returns the lowest code that remains without one, or 0."""
     if len(code) == 0 or code.min() >= 0:
         return 0
@@ -276,19 +279,21 @@ def _apply_declared_actions(code: Signed, variable: Variable) -> int:
                 code[code == found] = variable.levels.index(level)
     elif variable.missing:
         code[code == NULL] = variable.size - 1
+    if unseen:
+        code[code == NULL] = variable.size
     return min(0, int(code.min()))
 
 
 def _dictionary_codes(
-    indices: pa.Array, table: Signed, variable: Variable, null: int, strict: bool = False
+    indices: pa.Array, table: Signed, variable: Variable, null: int, strict: bool = False, unseen: bool = False
 ) -> tuple[Unsigned, int]:
     """The codes of a dictionary column from the codes of its words; ``null`` is the code of a null."""
-    kind = code_dtype(variable.size)
+    kind = code_dtype(variable.size + unseen)
     of_null = np.array([null], np.int32)
     if strict:
         indices = mended(indices, len(table))
-    worst = _apply_declared_actions(of_null, variable) if indices.null_count else 0
-    if _apply_declared_actions(table, variable) < 0:  # a word that no row has does not matter
+    worst = _apply_declared_actions(of_null, variable, unseen) if indices.null_count else 0
+    if _apply_declared_actions(table, variable, unseen) < 0:  # a word that no row has does not matter
         used = pc.unique(indices.drop_null()).to_numpy().astype(np.int64)
         inside = np.all((used >= 0) & (used < len(table)))
         worst = min(worst, int(table[used].min(initial=0))) if inside else DAMAGED

@@ -31,11 +31,12 @@ PROBLEM = "X must be a table or a two-dimensional array of the declared features
 UNREADABLE = "the columns of X cannot be read"
 
 
-def read_features(X: Any, declared: Domain | LinearDesign) -> Mapping[str, npt.NDArray[Any]]:
+def read_features(X: Any, declared: Domain | LinearDesign, *, unseen: bool = False) -> Mapping[str, npt.NDArray[Any]]:
     """The features of rows to predict, for each an array: codes of levels, or of a bounded feature numbers.
 
     ``X`` is a table, a path or the cursor of a query, whose other columns are not read; or an array, shape (rows,
     features), its columns in the order of the declaration. A design's target need not be there.
+    ``unseen`` is that of ``encode``.
 
     >>> read_features([["b"], ["a"]], Domain.of({"word": ["a", "b"]}))["word"].tolist()
     [1, 0]
@@ -43,7 +44,9 @@ def read_features(X: Any, declared: Domain | LinearDesign) -> Mapping[str, npt.N
     names = declared.names if isinstance(declared, Domain) else tuple(declared.features)
     if not (isinstance(X, Codes) or is_table(X) or is_unread(X)):
         X = named_array(X, names, declared.strict)
-    return encode(X, declared).columns if isinstance(declared, Domain) else regression_features(X, declared)
+    if isinstance(declared, Domain):
+        return encode(X, declared, unseen=unseen).columns
+    return regression_features(X, declared)
 
 
 def is_unread(X: Any) -> bool:

@@ -377,8 +377,8 @@ MUTANTS = (
     Mutant(
         "a bad value forgotten at the next block of rows",
         "statistics/rows/codes.py",
-        "worst = min(worst, _apply_declared_actions(code, variable))",
-        "worst = _apply_declared_actions(code, variable)",
+        "worst = min(worst, _apply_declared_actions(code, variable, unseen))",
+        "worst = _apply_declared_actions(code, variable, unseen)",
         (f"{LEVELS}::test_the_last_value_of_many_blocks_counts_as_the_first_does",),
     ),
     Mutant(
