@@ -114,7 +114,7 @@ registers("papers.regression_sample", "RegressionSample (idealized numerics)", "
 registers("mechanisms.additive.laplace", "LaplaceMechanism")
 registers("mechanisms.additive.gaussian", "GaussianMechanism")
 registers("mechanisms.additive.fourier", "FourierMechanism")
-registers("mechanisms.selection.posterior_sample", "PosteriorSample", "PosteriorSample (idealized numerics)")
+registers("mechanisms.selection.posterior_sample", "PosteriorSample")
 registers("mechanisms.selection.map_estimate", "MapEstimate")
 registers("mechanisms.selection.quantile", "PrivateQuantile")
 registers("mechanisms.selection.parents_choice", "ParentsChoice")

@@ -33,7 +33,6 @@ from dpgraph.mechanisms.selection.lattice import (
     lattice,
     row_scores,
 )
-from dpgraph.mechanisms.selection.truncated_dirichlet import draw_truncated_dirichlet
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.privacy.checks import Flags, Integers, Reals, check_choice, check_whole
 from dpgraph.privacy.errors import FileError, InferenceError, ReleaseError
@@ -60,7 +59,7 @@ if TYPE_CHECKING:
     from dpgraph.statistics.counts import Counts
 
 Temperature = Literal["adaptive", "fixed"]
-#: Every transition probability is at least this; it costs nothing, transitions read no row.
+#: So much is added to every transition probability; it costs nothing, transitions read no row.
 TRANSITION_FLOOR = 1e-6
 #: Bytes of each number of a sweep: as drawn, among those of all sweeps, and as it is kept.
 BYTES_PER_KEPT = 24
@@ -214,9 +213,13 @@ class GibbsSample:
         return np.stack([noise.choose_path(sequence, scale, start, transition) for sequence in scores])
 
     def _transition(self, followed: Integers, noise: Noise) -> Reals:
-        """Transitions given states, which are public: any law would do for privacy."""
-        rows = (followed + self.transition_prior)[:, None]
-        return np.concatenate([draw_truncated_dirichlet(noise, row, TRANSITION_FLOOR, 1) for (row,) in rows])
+        """Transitions given states, which are public: any law would do for privacy. Gamma quantiles, normalised."""
+        from scipy.special import gammaincinv
+
+        uniform = [(noise.bits(52) + 0.5) / 2.0**52 for _ in range(followed.size)]
+        drawn = gammaincinv(followed + self.transition_prior, np.reshape(uniform, followed.shape))
+        law = drawn / np.maximum(drawn.sum(axis=1, keepdims=True), 1e-300) + TRANSITION_FLOOR
+        return law / law.sum(axis=1, keepdims=True)
 
 
 class _Plan(NamedTuple):

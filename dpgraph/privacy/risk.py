@@ -1,4 +1,4 @@
-"""Risk in words: the power of an attacker who knows all rows but those of one person (proofs.md P129).
+"""Risk in words: the power of an attacker who knows all rows but those of one person (proofs.md P25).
 
 The attacker tests a claim about the person: under replace anything about her rows, under add-remove that they are in
 the data. (Another claim about rows that may be absent is two steps away, and costs twice as much.) A share f of false

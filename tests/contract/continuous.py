@@ -1,12 +1,11 @@
 """The losses of draws of real numbers, which a noise source only sees as bits.
 
-The two samplers of such draws are replaced by ones that record the law they were asked for and answer with a fixed
-point. Their laws have floating-point parameters, so these losses hold to about 1e-12.
+The sampler of such draws is replaced by one that records the law it was asked for and answers with a fixed point. Its
+law has floating-point parameters, so these losses hold to about 1e-12.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from unittest import mock
 
 import numpy as np
 
-from dpgraph.mechanisms.selection import posterior_sample
 from dpgraph.papers import regression_sample
 from dpgraph.privacy.exact_loss import NoiseCall, RecordingNoise
 
@@ -43,17 +41,6 @@ def _record(noise: RecordingNoise, inputs: Any, public: tuple[Any, ...], size: i
     noise.calls.append(DensityCall("choose", public, np.asarray(inputs), Fraction(1), size, reach))
 
 
-def _dirichlet(noise: RecordingNoise, concentration: Any, floor: float, size: int) -> Any:
-    """ln of the density differs by sum_i d_i ln x_i; each ln x_i ranges from ln floor to ln(1 - (K - 1) floor).
-
-    The sum of ranges is attained where the d_i that are not 0 are one, or two of opposite signs.
-    """
-    levels = len(concentration)
-    one = math.log1p(-(levels - 1) * floor) - math.log(floor)
-    _record(noise, concentration, (floor, size, levels), size, lambda d: np.abs(d).sum(axis=-1) * one)
-    return np.full((size, levels), 1 / levels)
-
-
 def _ball(noise: RecordingNoise, gram: Any, ridge: float, linear: Any, radius: float, size: int) -> Any:
     """ln of the density differs by b'v - v'Gv / 2, a quadratic along each direction; one or two dimensions."""
     many = len(linear)
@@ -75,9 +62,6 @@ def _ball(noise: RecordingNoise, gram: Any, ridge: float, linear: Any, radius: f
 
 @contextmanager
 def recorded_densities() -> Iterator[None]:
-    """The samplers record what they are asked for; those of public laws draw as ever."""
-    with (
-        mock.patch.object(posterior_sample, "draw_truncated_dirichlet", _dirichlet),
-        mock.patch.object(regression_sample, "draw_ball_gaussian", _ball),
-    ):
+    """The sampler records what it is asked for."""
+    with mock.patch.object(regression_sample, "draw_ball_gaussian", _ball):
         yield

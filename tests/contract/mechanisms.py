@@ -90,8 +90,6 @@ def _fourier() -> Iterator[Case]:
 def _selections() -> Iterator[Case]:
     for data, draws in itertools.product((ARC, CHAIN), (1, 3)):
         yield case(dg.PosteriorSample("0.9", draws, grid=5, floor=0.02), data, f"{draws} draws; {data.name}")
-        sample = dg.PosteriorSample("0.9", draws, floor=0.02, idealized_numerics=True)
-        yield case(sample, data, f"idealized, {draws} draws; {data.name}", idealized=True)
     for data, selector in itertools.product((ARC, CHAIN), ("permute-and-flip", "exponential")):
         yield case(dg.MapEstimate("0.9", grid=5, prior=2.0, selector=selector), data, f"{selector}; {data.name}")
     for alphas, others in ((["0.5"], (0, 9, 9, 0)), (["0.1"], (0, 9, 81, 0)), (["0.25", "0.5"], (0, 9, 9, 0))):

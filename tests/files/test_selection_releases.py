@@ -19,7 +19,6 @@ COUNTS = counted(NETWORK, {(0, 0): 5, (1, 2): 987_654_321})
 UNITS = [dg.PrivacyUnit("replace"), dg.PrivacyUnit("add-remove", 3)]
 MECHANISMS = [
     PosteriorSample("0.7", draws=3, grid=6),
-    PosteriorSample(1, idealized_numerics=True),
     MapEstimate("1/3"),
     MapEstimate(1, selector="exponential", grid=11),
 ]

@@ -32,7 +32,6 @@ MECHANISMS = [
     dg.FourierMechanism("0.7"),
     dg.FourierMechanism("1/7", basis="residual"),
     dg.PosteriorSample("0.7", draws=3),
-    dg.PosteriorSample("0.7", draws=3, idealized_numerics=True),
     dg.MapEstimate("1/3"),
 ]
 

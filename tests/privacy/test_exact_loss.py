@@ -175,12 +175,6 @@ def test_a_call_more_is_refused():
         loss_of_calls(noise.calls, [])
 
 
-def test_draws_of_real_numbers_cannot_be_judged_from_their_bits():
-    sample = dg.PosteriorSample(1, idealized_numerics=True)
-    with pytest.raises(ReleaseError, match="show past the noise"):
-        privacy_loss(sample, ONE, OTHER)
-
-
 def test_a_claim_with_a_delta_is_compared_in_rho():
     found = privacy_loss(dg.GaussianMechanism(1, "1e-6"), ONE, OTHER)
     assert found.epsilon == math.inf

@@ -23,7 +23,6 @@ NETWORK = dg.naive_bayes_network(DOMAIN, "y")
 MECHANISMS = [
     PosteriorSample(1, draws=3),
     PosteriorSample(1, draws=2, grid=7, prior=0.5),
-    PosteriorSample(1, idealized_numerics=True),
     MapEstimate(1, grid=51),
     MapEstimate(1, grid=51, selector="exponential"),
 ]
@@ -59,14 +58,6 @@ class Replayed:
         return np.array([[f, *([0] * (rest - 1)), scores.shape[1] - 1 - f] for f in first])
 
 
-class Chosen(Replayed):
-    """For continuous draws: the answer, not the bits, is what is replayed."""
-
-    def bits(self, count):
-        self.calls.append(("bits", count))
-        return 2 ** (count - 1)
-
-
 def downstream(rows_, unit, mechanism):
     noise, budget = Replayed(), dg.Budget(2, unit=unit)
     with warnings.catch_warnings(record=True) as caught:
@@ -84,7 +75,7 @@ def downstream(rows_, unit, mechanism):
     return seen + [str(warning.message) for warning in caught]
 
 
-@pytest.mark.parametrize("mechanism", [m for m in MECHANISMS if not getattr(m, "idealized_numerics", False)], ids=repr)
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
 def test_the_same_choices_give_the_same_bytes(mechanism, caplog):
     unit = dg.PrivacyUnit("replace")
     with caplog.at_level(logging.DEBUG):
@@ -95,21 +86,6 @@ def test_the_same_choices_give_the_same_bytes(mechanism, caplog):
     one = downstream(rows(1, 150), hidden, mechanism)
     assert downstream(rows(2, 731), hidden, mechanism) == one
     assert downstream(rows(3, 0), hidden, mechanism) == one
-
-
-def test_continuous_draws_of_binary_tables_ask_for_the_same_bits():
-    """Only how often is public: a row with more than two levels may be proposed again, which time could tell."""
-    network = dg.Network.of({"y": ["n", "p"], "b": [0, 1]}, {"b": ["y"]})
-    calls = []
-    for data in (rows(1, 90), rows(2, 400), rows(3, 0)):
-        noise = Chosen()
-        unit = dg.PrivacyUnit("add-remove")
-        counts = dg.count(data[["y", "b"]], network)
-        dg.release(
-            counts, PosteriorSample(1, draws=2, idealized_numerics=True), budget=dg.Budget(1, unit=unit), noise=noise
-        )
-        calls.append(noise.calls)
-    assert calls[0] == calls[1] == calls[2]
 
 
 @pytest.mark.parametrize("unit", [dg.PrivacyUnit("replace"), dg.PrivacyUnit("add-remove")], ids=str)

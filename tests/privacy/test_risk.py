@@ -1,4 +1,4 @@
-"""Risk in words: the best test of enumerated laws attains the curve and never exceeds it (proofs.md P129)."""
+"""Risk in words: the best test of enumerated laws attains the curve and never exceeds it (proofs.md P25)."""
 
 import math
 from fractions import Fraction

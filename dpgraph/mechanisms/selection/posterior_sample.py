@@ -16,20 +16,15 @@ from dpgraph.mechanisms.reproduction import check_graph, check_network, register
 from dpgraph.mechanisms.selection.lattice import (
     DEFAULT_GRID,
     UNIT,
-    check_floor,
     check_grid,
     check_prior_and_floor,
     check_temperature,
     draw_row,
     lattice,
-    lipschitz_constant,
     row_scores,
     score_range,
 )
-from dpgraph.mechanisms.selection.truncated_dirichlet import draw_truncated_dirichlet
-from dpgraph.privacy.checks import Reals, check_boolean, check_whole
-from dpgraph.privacy.errors import ReleaseError
-from dpgraph.privacy.measurements import SelectionLaw
+from dpgraph.privacy.checks import Reals, check_whole
 from dpgraph.privacy.noise import Noise, selection_scale
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, exact
 from dpgraph.structure.frozen import FrozenMap
@@ -41,9 +36,6 @@ if TYPE_CHECKING:
 
 #: Bytes that draws take for each probability and for each table, as measured.
 BYTES_PER_NUMBER, BYTES_PER_TABLE = 16, 180
-#: The labels of events, and the laws of their selections.
-EXACT: tuple[str, SelectionLaw] = ("PosteriorSample", "softmax")
-IDEALIZED: tuple[str, SelectionLaw] = ("PosteriorSample (idealized numerics)", "continuous")
 
 
 @dataclass(frozen=True)
@@ -57,11 +49,9 @@ class PosteriorSample:
     not the largest absolute value). A person with r rows makes T r times larger, and k draws share epsilon, so
     each is drawn at k times the temperature. The prior depends on no row, and is not tempered.
 
-    By default theta lives on a public finite grid and is chosen exactly, by OpenDP for two levels and by
+    theta lives on a public finite grid and is chosen exactly, by OpenDP for two levels and by
     ``Noise.choose_composition`` for more: the law is exact and the claim is pure. The grid has ``grid`` points, 1001
     unless given, where a variable has two levels, and at most 200 steps along each probability where it has more.
-    ``idealized_numerics=True`` draws from the continuous law in floating point; the claim then holds for real numbers
-    only, and the event says so.
 
     Args:
         epsilon: The whole budget, exact; a float means the decimal it prints as.
@@ -70,7 +60,6 @@ class PosteriorSample:
         floor: The smallest probability of any level; below 1 / K for every variable with K levels. Smaller floors
             lose less truth and make T larger.
         grid: How many values a probability may take.
-        idealized_numerics: Draw real numbers, in floating point.
 
     Raises:
         ReleaseError: If a setting is out of its range.
@@ -85,26 +74,20 @@ class PosteriorSample:
     draws: int = 1
     prior: float = 1.0
     floor: float = 0.01
-    grid: int | None = None
-    idealized_numerics: bool = False
+    grid: int = DEFAULT_GRID
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", exact(self.epsilon))
         check_whole("draws", self.draws)
         check_prior_and_floor(self.prior, self.floor)
-        check_boolean("idealized_numerics", self.idealized_numerics)
-        if self.grid is not None and self.idealized_numerics:
-            raise ReleaseError("grid has no meaning for idealized_numerics=True, which draws real numbers")
-        if self.grid is not None:
-            check_grid(self.grid)
+        check_grid(self.grid)
 
     def event(self, network: Network, unit: PrivacyUnit) -> Event:
         """The event of a release: ``draws`` selections that share epsilon."""
         check_network(network, self)
         check_graph(network, self)
         _scale(self, network, unit)
-        name, law = IDEALIZED if self.idealized_numerics else EXACT
-        return selection_event(name, exact(self.epsilon), law, self.draws)
+        return selection_event("PosteriorSample", exact(self.epsilon), "softmax", self.draws)
 
     def temperature(self, network: Network, unit: PrivacyUnit) -> float:
         """T: a row counts as 1 / T of a row, so the draws spread as if there were T times fewer rows."""
@@ -131,33 +114,22 @@ class PosteriorSample:
 
     def _draw_row(self, counts: Any, temperature: float, noise: Noise) -> Reals:
         """All draws of one row of a table, shape (draws, levels)."""
-        if self.idealized_numerics:
-            return draw_truncated_dirichlet(noise, self.prior + counts / temperature, self.floor, self.draws)
-        candidates = lattice(len(counts), self.grid or DEFAULT_GRID, self.floor, "softmax")
+        candidates = lattice(len(counts), self.grid, self.floor, "softmax")
         scale = temperature * UNIT
         scores = row_scores(counts, candidates.logs, (self.prior - 1) * np.log(candidates.probabilities) * scale)
         return draw_row(noise, "softmax", candidates, scores, scale, self.draws)
 
     def __repr__(self) -> str:
         settings = f"draws={self.draws}, prior={self.prior}, floor={self.floor}, grid={self.grid}"
-        numerics = ", idealized_numerics=True" if self.idealized_numerics else ""
-        return f"PosteriorSample(epsilon={str(self.epsilon)!r}, {settings}{numerics})"
+        return f"PosteriorSample(epsilon={str(self.epsilon)!r}, {settings})"
 
 
 @lru_cache(maxsize=64)
 def _scale(mechanism: PosteriorSample, network: Network, unit: PrivacyUnit) -> float:
     """The temperature of each draw; times UNIT, a power of two, it is the exact scale of the integer scores."""
     epsilon = exact(mechanism.epsilon)
-    if mechanism.idealized_numerics:
-        check_floor(network, mechanism.floor)
-        reach = lipschitz_constant(network, mechanism.floor) * unit.rows_per_person * (2 if unit.n_is_public else 1)
-        temperature = max(reach * mechanism.draws / float(epsilon), 2.0**-40)
-    else:
-        grid = mechanism.grid or DEFAULT_GRID
-        reach = score_range(network, unit, grid, mechanism.floor, "softmax")
-        temperature = selection_scale(reach, epsilon / mechanism.draws) / UNIT
-    return check_temperature(temperature, epsilon)
+    reach = score_range(network, unit, mechanism.grid, mechanism.floor, "softmax")
+    return check_temperature(selection_scale(reach, epsilon / mechanism.draws) / UNIT, epsilon)
 
 
-for _name, _law in (EXACT, IDEALIZED):
-    register_selection(_name, Network, (_law,))
+register_selection("PosteriorSample", Network)

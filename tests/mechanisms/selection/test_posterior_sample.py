@@ -11,14 +11,13 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 import dpgraph as dg
 from dpgraph.mechanisms.selection.lattice import UNIT, Lattice, lattice, lipschitz_constant, score_range
 from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
 from dpgraph.privacy.noise import SecureNoise
 from dpgraph.structure.margins import Margins
-from tests.conclusions import cdf_test, law_test
+from tests.conclusions import law_test
 from tests.mechanisms.additive.test_sensitivity import small_networks
 from tests.selection import (
     Recorder,
@@ -206,15 +205,14 @@ def test_draws_have_the_recorded_law(network, rows, grid, noise):
 def test_draws_are_bounded_below_by_the_floor_and_sum_to_one():
     sachs = dg.read_network("example:sachs")
     rows = {tuple(0 for _ in sachs.domain.names): 500}
-    for mechanism in (PosteriorSample(50, draws=2), PosteriorSample(50, draws=2, idealized_numerics=True)):
-        release = dg.release(counted(sachs, rows), mechanism, budget=dg.Budget(50))
-        assert len(release.value) == 2
-        assert release.value[0] != release.value[1]
-        for draw in release.value:
-            assert draw.provenance == release.provenance
-            for name in sachs.domain.names:
-                assert draw.table(name).min() >= 0.01 - 1e-12
-                assert np.abs(draw.table(name).sum(axis=0) - 1).max() < 1e-12
+    release = dg.release(counted(sachs, rows), PosteriorSample(50, draws=2), budget=dg.Budget(50))
+    assert len(release.value) == 2
+    assert release.value[0] != release.value[1]
+    for draw in release.value:
+        assert draw.provenance == release.provenance
+        for name in sachs.domain.names:
+            assert draw.table(name).min() >= 0.01 - 1e-12
+            assert np.abs(draw.table(name).sum(axis=0) - 1).max() < 1e-12
 
 
 def test_many_rows_and_a_large_epsilon_give_the_truth():
@@ -243,29 +241,6 @@ def test_the_event_says_what_is_done():
     assert (event.epsilon, event.delta, event.measurements) == (dg.cost(event).epsilon, 0, ())
     (selection,) = event.selections
     assert (selection.law, selection.draws, selection.epsilon * 3) == ("softmax", 3, event.epsilon)
-    ideal = PosteriorSample(1, idealized_numerics=True).event(TINY, UNITS[0])
-    assert ideal.mechanism == "PosteriorSample (idealized numerics)"
-    assert ideal.selections[0].law == "continuous"
-
-
-def test_real_numbers_are_drawn_only_when_asked_for_by_name():
-    """Continuous draws use bits and no selection; grid draws of two levels the reverse."""
-    asked = []
-
-    class Watching(Recorder):
-        def bits(self, count):
-            asked.append(count)
-            return 2 ** (count - 1)
-
-    counts = counted(BINARY, {(0, 0): 5})
-    noise = Watching()
-    PosteriorSample(1, grid=5).randomise(counts, UNITS[0], noise)
-    assert (len(noise.calls), asked) == (3, [])
-    noise = Watching()
-    PosteriorSample(1, idealized_numerics=True).randomise(counts, UNITS[0], noise)
-    assert noise.calls == []
-    assert len(asked) == 3
-    assert min(asked) >= 53
 
 
 def test_the_noise_calls_do_not_depend_on_the_rows():
@@ -310,8 +285,6 @@ def test_scores_stay_exact_however_many_rows_there_are(huge):
         ({"grid": 2.5}, "grid"),
         ({"grid": True}, "grid"),
         ({"grid": 10**9}, "grid"),
-        ({"grid": 101, "idealized_numerics": True}, "grid has no meaning"),
-        ({"idealized_numerics": 1}, "idealized_numerics"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings_, message):
@@ -323,9 +296,7 @@ def test_settings_that_make_no_sense_are_refused(settings_, message):
     ("mechanism", "message"),
     [
         (PosteriorSample(1, floor=0.34), "'b' has 3 levels"),
-        (PosteriorSample(1, floor=0.34, idealized_numerics=True), "'b' has 3 levels"),
         (PosteriorSample("1e-14"), "nothing could be learned"),
-        (PosteriorSample("1e-14", idealized_numerics=True), "nothing could be learned"),
         (PosteriorSample("1e-60"), "nothing could be learned"),
         (PosteriorSample("1.5", draws=5), "costs epsilon 1.5"),
     ],
@@ -353,9 +324,8 @@ def test_draws_that_one_by_one_pass_the_budget_are_counted_in_full():
 
 def test_a_variable_with_one_level_draws_nothing():
     network = dg.Network.of({"only": ["x"], "b": [0, 1]}, {"b": ["only"]})
-    for mechanism in (PosteriorSample(1, draws=2), PosteriorSample(1, idealized_numerics=True)):
-        draws = dg.release(counted(network, {(0, 1): 4}), mechanism, budget=dg.Budget(1)).value
-        assert draws[0].table("only").tolist() == [1.0]
+    draws = dg.release(counted(network, {(0, 1): 4}), PosteriorSample(1, draws=2), budget=dg.Budget(1)).value
+    assert draws[0].table("only").tolist() == [1.0]
     alone = dg.Network.of({"only": ["x"]}, {})
     dg.release(counted(alone, {(0,): 4}), PosteriorSample(1), budget=dg.Budget(1))
 
@@ -378,30 +348,6 @@ def test_two_releases_differ():
     seen = [dg.release(counts, PosteriorSample(1), budget=dg.Budget(1)).value[0].tables for _ in range(2)]
     assert seen[0] != seen[1]
     assert SecureNoise.private
-
-
-@pytest.mark.proof
-def test_continuous_draws_have_the_truncated_law_and_no_atom_at_the_floor():
-    """The whole mechanism, not the sampler alone: 3 000 draws at T = 1 against the incomplete beta function.
-
-    The region leaves out .62 of the untruncated posterior, which clipping would put on its upper end. A likelihood
-    counted 3/2 or 2/3 times is rejected; its distribution function is .10 away. Each but for a chance of 1e-6.
-    """
-    reach = 2 * lipschitz_constant(ONE, 0.3)
-    mechanism = PosteriorSample(repr(3000 * reach), draws=3000, floor=0.3, prior=2.0, idealized_numerics=True)
-    draws = dg.release(
-        counted(ONE, {(0,): 6, (1,): 1}), mechanism, budget=dg.Budget(10**6), noise=dg.testing.SeededNoise(1)
-    )
-    first = np.array([draw.table("a")[0] for draw in draws.value])
-
-    def truncated(factor):
-        law = stats.beta(2 + 6 * factor, 2 + factor)
-        low, high = law.cdf(0.3), law.cdf(0.7)
-        return lambda x: (law.cdf(x) - low) / (high - low)
-
-    wrong = [truncated(3 / 2), truncated(2 / 3)]
-    cdf_test(truncated(1), wrong, np.linspace(0.3, 0.7, 201), draws=3000).check(first)
-    assert len(set(first)) == 3000
 
 
 def test_tables_without_a_graph_are_refused_uncharged():

@@ -155,20 +155,6 @@ SELECTIONS = (
         _mechanism(MEDIAN),
     ),
     Mutant(
-        "real numbers drawn where nobody asked for them",
-        "mechanisms/selection/posterior_sample.py",
-        "        if self.idealized_numerics:\n            return draw_truncated_dirichlet",
-        "        if self.idealized_numerics or self.draws == 1:\n            return draw_truncated_dirichlet",
-        _mechanism(SAMPLED),
-    ),
-    Mutant(
-        "posterior draws of real numbers whose event does not say so",
-        "mechanisms/selection/posterior_sample.py",
-        '("PosteriorSample (idealized numerics)", "continuous")',
-        '("PosteriorSample (idealized numerics)", "softmax")',
-        (f"{SAMPLE}::test_the_event_says_what_is_done",),
-    ),
-    Mutant(
         "weights drawn as real numbers without the word",
         "papers/regression_sample.py",
         "        if not self.idealized_numerics:\n            raise ReleaseError(",
@@ -219,13 +205,6 @@ ROWS = (
         "moved = 2 * rows if unit.n_is_public and paper else rows",
         "moved = 2 * rows if unit.n_is_public and paper else 1",
         _mechanism(FOURIER, ADD_3),
-    ),
-    Mutant(
-        "one row of a person in real posterior draws",
-        "mechanisms/selection/posterior_sample.py",
-        "lipschitz_constant(network, mechanism.floor) * unit.rows_per_person *",
-        "lipschitz_constant(network, mechanism.floor) *",
-        _mechanism(f"PosteriorSample: idealized, 1 draws; {ARC}", ADD_3),
     ),
     Mutant(
         "one row of a person in selections on a grid",

@@ -16,7 +16,7 @@ REGRESSION_SAMPLE, BALL = (
     "tests/papers/test_regression_sample.py",
     "tests/papers/test_truncated_gaussian.py",
 )
-TRUNCATED, SELECTION = "tests/mechanisms/selection/test_truncated_dirichlet.py", "tests/privacy/test_selection.py"
+SELECTION = "tests/privacy/test_selection.py"
 LAPLACE, SENSITIVITY = "tests/mechanisms/additive/test_laplace.py", "tests/mechanisms/additive/test_sensitivity.py"
 FOURIER, NONNEGATIVITY = "tests/mechanisms/additive/test_fourier.py", "tests/mechanisms/additive/test_nonnegativity.py"
 RESIDUAL = "tests/mechanisms/additive/test_residual_gaussian.py"
@@ -721,28 +721,6 @@ MUTANTS = (
         (f"{NONNEGATIVITY}::test_the_order_statistic_is_an_upper_confidence_bound",),
     ),
     Mutant(
-        "a posterior draw clipped into the region",
-        "mechanisms/selection/posterior_sample.py",
-        "return draw_truncated_dirichlet(noise, self.prior + counts / temperature, self.floor, self.draws)",
-        "free = draw_truncated_dirichlet(noise, self.prior + counts / temperature, 1e-300, self.draws)\n"
-        "            return np.clip(free, self.floor, 1 - self.floor)",
-        (f"{SAMPLE}::test_continuous_draws_have_the_truncated_law_and_no_atom_at_the_floor",),
-    ),
-    Mutant(
-        "a truncated beta draw clipped into the region",
-        "mechanisms/selection/truncated_dirichlet.py",
-        "return TruncatedBeta(shapes[i], later[i], floor / left, (levels - 1 - i) * floor / left)",
-        "return TruncatedBeta(shapes[i], later[i], 1e-300, 1e-300)",
-        (f"{TRUNCATED}::test_two_levels_have_the_truncated_law_and_no_atom_at_the_floor",),
-    ),
-    Mutant(
-        "a proposal kept whatever its mass",
-        "mechanisms/selection/truncated_dirichlet.py",
-        "if i > 0 and math.log(_uniform(noise)) > law.log_mass - top.log_mass:",
-        "if False:",
-        (f"{TRUNCATED}::test_three_levels_have_the_truncated_dirichlet_law",),
-    ),
-    Mutant(
         "permute-and-flip used as a posterior sampler",
         "mechanisms/selection/lattice.py",
         'pick = noise.choose if law == "softmax" else noise.flip',
@@ -790,16 +768,9 @@ MUTANTS = (
     Mutant(
         "k draws at the price of one",
         "mechanisms/selection/posterior_sample.py",
-        "temperature = selection_scale(reach, epsilon / mechanism.draws) / UNIT",
-        "temperature = selection_scale(reach, epsilon) / UNIT",
+        "selection_scale(reach, epsilon / mechanism.draws) / UNIT",
+        "selection_scale(reach, epsilon) / UNIT",
         (f"{SAMPLE}::test_no_data_sets_of_up_to_four_rows_are_told_apart_better_than_epsilon",),
-    ),
-    Mutant(
-        "k continuous draws at the price of one",
-        "mechanisms/selection/posterior_sample.py",
-        "temperature = max(reach * mechanism.draws / float(epsilon), 2.0**-40)",
-        "temperature = max(reach / float(epsilon), 2.0**-40)",
-        (f"{SAMPLE}::test_continuous_draws_have_the_truncated_law_and_no_atom_at_the_floor",),
     ),
     Mutant(
         "quantile exponent without /2",
