@@ -7,7 +7,6 @@ columns all sum to the label counts. One chain's moves, all exact for Dirichlet 
 * relabel: some rows go from one label to another in all measured tables at once: they are picked evenly from their
   columns and join the others by their predictive law, so that only the noise and the labels' prior decide
   (proofs.md P74);
-* resize: where n is private, rows join or leave in the same way;
 * concentration and centre: how far a feature's columns may be from their common centre, and the centre, given counts;
 * shift, translate and scale: a feature's columns, drawn for the purpose, move by themselves, with their centre, or
   towards it and away from it, and the rows move with them, so that only the columns' prior and the noise decide: where
@@ -30,8 +29,8 @@ Integers = npt.NDArray[Any]
 Reals = npt.NDArray[Any]
 
 #: Where ``tally`` counts accepted and tried moves.
-TRANSFER, RELABEL, RESIZE, SHIFT, TRANSLATE, SCALE = 0, 2, 4, 6, 8, 10
-MOVES = ("transfer", "relabel", "resize", "shift", "translate", "scale")
+TRANSFER, RELABEL, SHIFT, TRANSLATE, SCALE = 0, 2, 4, 6, 8
+MOVES = ("transfer", "relabel", "shift", "translate", "scale")
 #: The least and the most probability that is shifted at once.
 LEAST_SHIFT, MOST_SHIFT = 1e-3, 0.5
 #: A binomial draw of fewer trials is made trial by trial.
@@ -54,7 +53,6 @@ class Plan(NamedTuple):
             ``margin[f] + x * labels + y``.
         centre: Where each feature's centre starts in ``centres``, shape (features,).
         prior: The concentration of each label, above 0.
-        n_is_public: True if rows neither join nor leave.
     """
 
     labels: int
@@ -68,7 +66,6 @@ class Plan(NamedTuple):
     margin: Integers
     centre: Integers
     prior: float
-    n_is_public: bool
 
 
 class Unseen(NamedTuple):
@@ -81,7 +78,9 @@ class Unseen(NamedTuple):
         centres: The centre of each feature's columns, flat.
         concentration: Of each feature, shape (features,).
         laws: The columns of the features, flat as ``margins``; of use within a sweep alone.
-        tally: Accepted and tried of each move, shape (12,).
+        change: Of each cell by the current move; zero between moves.
+        room: Numbers of use within a move alone.
+        tally: Accepted and tried of each move, shape (10,).
     """
 
     counts: Integers
@@ -90,6 +89,8 @@ class Unseen(NamedTuple):
     centres: Reals
     concentration: Reals
     laws: Reals
+    change: Integers
+    room: Reals
     tally: Integers
 
 
@@ -154,27 +155,27 @@ def transfer(rng: np.random.Generator, plan: Plan, state: Unseen, g: int) -> boo
     return True
 
 
-def leave(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, y: int, rest: int, change: Integers) -> None:
+def leave(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, y: int, rest: int) -> None:
     """One row of the ``rest`` that are left of a label, picked evenly, leaves a table."""
     at = plan.start[g] + y
     left = rng.random() * rest
     cell = at
     while cell < plan.start[g + 1]:
-        left -= state.counts[cell] + change[cell]
+        left -= state.counts[cell] + state.change[cell]
         if left < 0.0:
             break
         cell += plan.labels
     if cell >= plan.start[g + 1]:
         cell = at
-        while state.counts[cell] + change[cell] == 0:
+        while state.counts[cell] + state.change[cell] == 0:
             cell += plan.labels
-    change[cell] -= 1
+    state.change[cell] -= 1
     u, last = (cell - at) // plan.labels, plan.first[g + 1]
     for f in range(plan.first[g], last):
         state.margins[plan.margin[f] + level_of(plan, f, last, u) * plan.labels + y] -= 1
 
 
-def join(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, y: int, had: int, change: Integers) -> None:
+def join(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, y: int, had: int) -> None:
     """One row joins a table with a label that has ``had`` rows, its levels by their predictive law."""
     u = 0
     for f in range(plan.first[g], plan.first[g + 1]):
@@ -188,77 +189,47 @@ def join(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, y: int, ha
             x += 1
         state.margins[base + x * plan.labels] += 1
         u = u * levels + x
-    change[plan.start[g] + u * plan.labels + y] += 1
-
-
-def relabelled(rng: np.random.Generator, plan: Plan, state: Unseen, source: int, target: int, many: int) -> bool:
-    """Moves rows between labels, or in (source -1), or out (target -1), in all tables, if the move is accepted."""
-    change = np.zeros(len(state.counts), np.int64)
-    kept = state.margins.copy()
-    log = moved_labels(plan, state.label, source, target, many)
-    for g in range(len(plan.start) - 1):
-        for k in range(many):
-            if source >= 0:
-                leave(rng, plan, state, g, source, state.label[source] - k, change)
-            if target >= 0:
-                join(rng, plan, state, g, target, state.label[target] + k, change)
-        for cell in range(plan.start[g], plan.start[g + 1]):
-            if change[cell] != 0:
-                had = state.counts[cell]
-                log += penalty(plan, g, cell, had) - penalty(plan, g, cell, had + change[cell])
-    if log < 0.0 and rng.random() >= math.exp(log):
-        for at in range(len(kept)):
-            state.margins[at] = kept[at]
-        return False
-    for cell in range(len(change)):
-        state.counts[cell] += change[cell]
-    if source >= 0:
-        state.label[source] -= many
-    if target >= 0:
-        state.label[target] += many
-    return True
-
-
-def moved_labels(plan: Plan, label: Integers, source: int, target: int, many: int) -> float:
-    """ln of the ratio of the Dirichlet-multinomial probabilities of the label counts, n flat where it is private."""
-    log = 0.0
-    if source >= 0:
-        had = label[source] + 0.0
-        log += math.lgamma(had - many + plan.prior) - math.lgamma(had + plan.prior)
-        log += math.lgamma(had + 1.0) - math.lgamma(had - many + 1.0)
-    if target >= 0:
-        had = label[target] + 0.0
-        log += math.lgamma(had + many + plan.prior) - math.lgamma(had + plan.prior)
-        log += math.lgamma(had + 1.0) - math.lgamma(had + many + 1.0)
-    if source < 0 or target < 0:
-        n, whole = 0.0, plan.labels * plan.prior
-        for y in range(plan.labels):
-            n += label[y]
-        after = n + many if source < 0 else n - many
-        log += math.lgamma(after + 1.0) - math.lgamma(n + 1.0) + math.lgamma(n + whole) - math.lgamma(after + whole)
-    return log
+    state.change[plan.start[g] + u * plan.labels + y] += 1
 
 
 def relabel(rng: np.random.Generator, plan: Plan, state: Unseen) -> bool:
-    """Some rows of one label get another."""
+    """Some rows of one label get another in all tables."""
     source = int(rng.random() * plan.labels)
     target = int(rng.random() * (plan.labels - 1))
     target += target >= source
     many = amount(rng, plan.reach[-1])
     if state.label[source] < many:
         return False
-    return relabelled(rng, plan, state, source, target, many)
-
-
-def resize(rng: np.random.Generator, plan: Plan, state: Unseen) -> bool:
-    """Some rows of one label join or leave."""
-    y = int(rng.random() * plan.labels)
-    many = amount(rng, plan.reach[-1])
-    if rng.random() < 0.5:
-        return relabelled(rng, plan, state, -1, y, many)
-    if state.label[y] < many:
+    for at in range(len(state.margins)):
+        state.room[at] = state.margins[at]
+    log = moved_labels(plan, state.label[source], state.label[target], many)
+    for g in range(len(plan.start) - 1):
+        for k in range(many):
+            leave(rng, plan, state, g, source, state.label[source] - k)
+            join(rng, plan, state, g, target, state.label[target] + k)
+        for cell in range(plan.start[g], plan.start[g + 1]):
+            if state.change[cell] != 0:
+                had = state.counts[cell]
+                log += penalty(plan, g, cell, had) - penalty(plan, g, cell, had + state.change[cell])
+    if log < 0.0 and rng.random() >= math.exp(log):
+        for at in range(len(state.margins)):
+            state.margins[at] = int(state.room[at])
+        state.change[:] = 0
         return False
-    return relabelled(rng, plan, state, y, -1, many)
+    for cell in range(len(state.change)):
+        state.counts[cell] += state.change[cell]
+        state.change[cell] = 0
+    state.label[source] -= many
+    state.label[target] += many
+    return True
+
+
+def moved_labels(plan: Plan, source: int, target: int, many: int) -> float:
+    """ln of the ratio of the Dirichlet-multinomial probabilities of the counts of two labels."""
+    log = math.lgamma(source - many + plan.prior) - math.lgamma(source + plan.prior)
+    log += math.lgamma(source + 1.0) - math.lgamma(source - many + 1.0)
+    log += math.lgamma(target + many + plan.prior) - math.lgamma(target + plan.prior)
+    return log + math.lgamma(target + 1.0) - math.lgamma(target + many + 1.0)
 
 
 def log_probability(plan: Plan, state: Unseen, f: int, concentration: float) -> float:
@@ -277,7 +248,7 @@ def log_probability(plan: Plan, state: Unseen, f: int, concentration: float) -> 
 
 def concentrated(rng: np.random.Generator, plan: Plan, state: Unseen, f: int, grid: Reals) -> None:
     """Draws a feature's concentration from its conditional law on the grid."""
-    weight, most, total = np.empty(len(grid)), -math.inf, 0.0
+    weight, most, total = state.room, -math.inf, 0.0
     for k in range(len(grid)):
         weight[k] = log_probability(plan, state, f, grid[k])
         most = max(most, weight[k])
@@ -356,7 +327,6 @@ def binomial(rng: np.random.Generator, trials: int, chance: float) -> int:
 
 def carried(
     rng: np.random.Generator, plan: Plan, state: Unseen, g: int, f: int, y: int, x: int, z: int, chance: Any,
-    change: Integers,
 ) -> None:  # fmt: skip
     """Each row of label y and level x of feature f goes to level z with a chance, its other levels staying."""
     last, labels = plan.first[g + 1], plan.labels
@@ -366,22 +336,22 @@ def carried(
     block = stride * plan.levels[f]
     for outer in range(plan.start[g] + x * stride + y, plan.start[g + 1], block):
         for cell in range(outer, outer + stride, labels):
-            many = binomial(rng, state.counts[cell] + change[cell], chance)
-            change[cell] -= many
-            change[cell + (z - x) * stride] += many
+            many = binomial(rng, state.counts[cell] + state.change[cell], chance)
+            state.change[cell] -= many
+            state.change[cell + (z - x) * stride] += many
 
 
-def kept_or_not(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, log: float, change: Integers) -> bool:
+def kept_or_not(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, log: float) -> bool:
     """Accepts changed counts of a table by the noise and the rest in ``log``; ``change`` is zero afterwards."""
     first, end = plan.start[g], plan.start[g + 1]
     for cell in range(first, end):
-        if change[cell] != 0:
+        if state.change[cell] != 0:
             had = state.counts[cell]
-            log += penalty(plan, g, cell, had) - penalty(plan, g, cell, had + change[cell])
+            log += penalty(plan, g, cell, had) - penalty(plan, g, cell, had + state.change[cell])
     accepted = log >= 0.0 or rng.random() < math.exp(log)
     for cell in range(first, end):
-        moved = change[cell]
-        change[cell] = 0
+        moved = state.change[cell]
+        state.change[cell] = 0
         if accepted and moved != 0:
             state.counts[cell] += moved
             u = (cell - first) // plan.labels
@@ -405,7 +375,7 @@ def drawn_laws(rng: np.random.Generator, plan: Plan, state: Unseen, f: int) -> N
             state.laws[plan.margin[f] + x * plan.labels + y] /= total
 
 
-def shift(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, f: int, whole: bool, change: Integers) -> bool:
+def shift(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, f: int, whole: bool) -> bool:
     """Probability goes from one level to another in one column, or with the centre in all, and its rows with it."""
     levels, at, labels = plan.levels[f], plan.centre[f], plan.labels
     y = int(rng.random() * labels)
@@ -429,8 +399,8 @@ def shift(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, f: int, w
         p, q = state.laws[plan.margin[f] + x * labels + y], state.laws[plan.margin[f] + z * labels + y]
         log += (a * less - 1.0) * math.log(p - delta) - (a * m - 1.0) * math.log(p)
         log += (a * more - 1.0) * math.log(q + delta) - (a * k - 1.0) * math.log(q)
-        carried(rng, plan, state, g, f, y, x, z, delta / p, change)
-    if not kept_or_not(rng, plan, state, g, log, change):
+        carried(rng, plan, state, g, f, y, x, z, delta / p)
+    if not kept_or_not(rng, plan, state, g, log):
         return False
     state.centres[at + x], state.centres[at + z] = less, more
     for y in columns:
@@ -439,7 +409,7 @@ def shift(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, f: int, w
     return True
 
 
-def scale(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, f: int, grid: Reals, change: Integers) -> bool:
+def scale(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, f: int, grid: Reals) -> bool:
     """The concentration goes to a neighbour on the grid, and the columns towards the centre or away from it."""
     levels, at, labels = plan.levels[f], plan.centre[f], plan.labels
     k = 0
@@ -450,7 +420,7 @@ def scale(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, f: int, g
         return False
     a, b = grid[k], grid[new]
     factor = math.sqrt(a / b)
-    moved = np.empty(labels * levels)
+    moved = state.room  # of each label and level, then the changes of one label's
     for y in range(labels):
         for x in range(levels):
             m = state.centres[at + x]
@@ -461,14 +431,13 @@ def scale(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, f: int, g
     log += labels * (math.lgamma(b) - math.lgamma(a))
     for x in range(levels):
         log += labels * (math.lgamma(a * state.centres[at + x]) - math.lgamma(b * state.centres[at + x]))
-    surplus = np.zeros(levels)
     for y in range(labels):
         for x in range(levels):
             m, p = state.centres[at + x], state.laws[plan.margin[f] + x * labels + y]
             log += (b * m - 1.0) * math.log(moved[y * levels + x]) - (a * m - 1.0) * math.log(p)
-            surplus[x] = moved[y * levels + x] - p
-        spread_out(rng, plan, state, g, f, y, surplus, change)
-    if not kept_or_not(rng, plan, state, g, log, change):
+            moved[labels * levels + x] = moved[y * levels + x] - p
+        spread_out(rng, plan, state, g, f, y)
+    if not kept_or_not(rng, plan, state, g, log):
         return False
     state.concentration[f] = b
     for y in range(labels):
@@ -477,29 +446,28 @@ def scale(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, f: int, g
     return True
 
 
-def spread_out(
-    rng: np.random.Generator, plan: Plan, state: Unseen, g: int, f: int, y: int, surplus: Reals, change: Integers
-) -> None:
+def spread_out(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, f: int, y: int) -> None:
     """Moves rows from levels whose probability falls to levels whose rises, in proportion to the changes.
 
     One level after another, so that rows that came do not leave.
     """
     levels, labels = plan.levels[f], plan.labels
-    rise = 0.0
+    surplus, rise = labels * levels, 0.0
     for x in range(levels):
-        rise += max(surplus[x], 0.0)
+        rise += max(state.room[surplus + x], 0.0)
     if rise <= 0.0:
         return
     for x in range(levels):
         left = state.laws[plan.margin[f] + x * labels + y]
         for z in range(levels):
-            if surplus[x] < 0.0 and surplus[z] > 0.0:
-                gone = -surplus[x] * surplus[z] / rise
-                carried(rng, plan, state, g, f, y, x, z, gone / left, change)
+            less, more = state.room[surplus + x], state.room[surplus + z]
+            if less < 0.0 and more > 0.0:
+                gone = -less * more / rise
+                carried(rng, plan, state, g, f, y, x, z, gone / left)
                 left -= gone
 
 
-def moved_columns(rng: np.random.Generator, plan: Plan, state: Unseen, grid: Reals, change: Integers) -> None:
+def moved_columns(rng: np.random.Generator, plan: Plan, state: Unseen, grid: Reals) -> None:
     """Shifts, translations and scalings of every feature, columns drawn anew first."""
     for g in range(len(plan.start) - 1):
         for f in range(plan.first[g], plan.first[g + 1]):
@@ -509,10 +477,10 @@ def moved_columns(rng: np.random.Generator, plan: Plan, state: Unseen, grid: Rea
             drawn_laws(rng, plan, state, f)
             for _ in range(2 * levels):
                 for _ in range(plan.labels):
-                    state.tally[SHIFT] += shift(rng, plan, state, g, f, False, change)
-                state.tally[TRANSLATE] += shift(rng, plan, state, g, f, True, change)
+                    state.tally[SHIFT] += shift(rng, plan, state, g, f, False)
+                state.tally[TRANSLATE] += shift(rng, plan, state, g, f, True)
             for _ in range(8):
-                state.tally[SCALE] += scale(rng, plan, state, g, f, grid, change)
+                state.tally[SCALE] += scale(rng, plan, state, g, f, grid)
             state.tally[SHIFT + 1] += 2 * levels * plan.labels
             state.tally[TRANSLATE + 1] += 2 * levels
             state.tally[SCALE + 1] += 8
@@ -530,10 +498,7 @@ def sweep(rng: np.random.Generator, plan: Plan, state: Unseen, grid: Reals, tran
         if plan.labels > 1:
             state.tally[RELABEL] += relabel(rng, plan, state)
             state.tally[RELABEL + 1] += 1
-        if not plan.n_is_public:
-            state.tally[RESIZE] += resize(rng, plan, state)
-            state.tally[RESIZE + 1] += 1
     for f in range(len(plan.levels)):
         concentrated(rng, plan, state, f, grid)
         centred(rng, plan, state, f)
-    moved_columns(rng, plan, state, grid, np.zeros(len(state.counts), np.int64))
+    moved_columns(rng, plan, state, grid)

@@ -45,8 +45,7 @@ def classifier_posterior(
     check_above_zero("prior", prior)
     given, rng = evidence(value), np.random.default_rng(seed)
     rows, _ = rows_estimate(given)
-    few = given.n is not None and rows <= MOST_ROWS and given.network.cell_count <= MOST_CELLS
-    may_chain = few and is_star(given, target)
+    may_chain = rows <= MOST_ROWS and given.network.cell_count <= MOST_CELLS and is_star(given, target)
     if may_chain and _clearness(given, rows) < CLEAR:
         drawn = draw_by_counts(given, target, prior=prior, rng=rng)
         return replace(drawn, provenance=provenance, reason=f"counts of about {rows:.0f} rows are near their noise")

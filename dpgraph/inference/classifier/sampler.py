@@ -75,7 +75,6 @@ def draw_by_counts(
         star.network,
         FrozenMap((name, np.stack([one.tables[name] for one in done])) for name in names),
         "counts",
-        n=None if given.n is not None else np.stack([one.n for one in done]),
         acceptance={move: float(yes / many) for move, (yes, many) in tried.items() if many},
         means=FrozenMap((name, np.mean([one.means[name] for one in done], axis=0)) for name in names),
     )
@@ -88,7 +87,6 @@ class StarChain:
         state: The counts, and the accepted and tried moves of each kind.
         tables: Draws of each table, axes (draw, variable, *parents).
         means: The average of each table's mean given the counts of each draw.
-        n: The number of rows in each draw.
     """
 
     def __init__(
@@ -99,7 +97,6 @@ class StarChain:
         shapes = {name: star.network.shape(star.network.family(name)) for name in star.network.domain.names}
         self.tables = {name: np.empty((plan.draws, *shape)) for name, shape in shapes.items()}
         self.means = {name: np.zeros(shape) for name, shape in shapes.items()}
-        self.n = np.empty(plan.draws, np.int64)
 
     def sweep(self, i: int) -> None:
         """Moves of rows between cells and labels."""
@@ -113,7 +110,6 @@ class StarChain:
             drawn = self._rng.standard_gamma(alpha) + 1e-300
             self.tables[name][draw] = drawn / drawn.sum(axis=0)
             self.means[name] += alpha / alpha.sum(axis=0) / self._plan.draws
-        self.n[draw] = self.state.label.sum()
 
 
 def _concentrations_given(star: Star, state: Unseen) -> dict[str, Any]:
@@ -139,13 +135,13 @@ class Star:
     target: str
     features: tuple[str, ...]
     tables: tuple[MeasuredTable, ...]
-    n: int | None
+    n: int
     plan: loops.Plan
 
 
 def is_star(given: Evidence, target: str) -> bool:
-    """True if a release has noisy counts of tables that all hold the label, each feature in exactly one."""
-    if any(table.weights is not None or target not in table.variables for table in given.tables):
+    """True if a release has a public n and noisy counts of tables that all hold the label, each feature in just one."""
+    if given.n is None or any(table.weights is not None or target not in table.variables for table in given.tables):
         return False
     seen = [name for table in given.tables for name in table.variables if name != target]
     return sorted(seen) == sorted(name for name in given.network.domain.names if name != target)
@@ -153,6 +149,7 @@ def is_star(given: Evidence, target: str) -> bool:
 
 def star_of(given: Evidence, target: str, prior: float) -> Star:
     """The arrays of a release that ``is_star``; ``prior`` is the Dirichlet concentration of each label."""
+    assert given.n is not None  # is_star
     network, tables = given.network, given.tables
     sizes, labels = network.domain.sizes, network.domain.sizes[target]
     features = tuple(name for table in tables for name in table.variables if name != target)
@@ -172,7 +169,6 @@ def star_of(given: Evidence, target: str, prior: float) -> Star:
         margin=_edges([size * labels for size in levels])[:-1],
         centre=_edges(levels)[:-1],
         prior=prior,
-        n_is_public=given.n is not None,
     )
     return Star(network, target, features, tables, given.n, plan)
 
@@ -192,20 +188,21 @@ def starting_state(star: Star, rng: np.random.Generator) -> Unseen:
         noisy.append(values + math.sqrt(table.law.variance(values.size)) * rng.standard_normal(values.shape))
     precision = [_label_precision(table, labels) for table in star.tables]
     estimate = np.average([values.sum(axis=0) for values in noisy], axis=0, weights=precision)
-    n = star.n if star.n is not None else max(0, round(float(estimate.sum())))
-    label = whole_numbers(np.maximum(estimate, 0.0) + 0.01 * n / labels + 1e-9, n)
+    label = whole_numbers(np.maximum(estimate, 0.0) + 0.01 * star.n / labels + 1e-9, star.n)
     counts = [_columns(np.maximum(values, 0.0) + 1.0, label) for values in noisy]
     margins = [margin for g, table in enumerate(counts) for margin in _margins(plan, g, table)]
     centres = [margin.sum(axis=1) + 1.0 for margin in margins]
-    nothing = np.zeros(0, np.int64)
+    nothing, many = np.zeros(0, np.int64), sum(margin.size for margin in margins)
     return Unseen(
         counts=np.concatenate([nothing, *(table.reshape(-1) for table in counts)]),
         margins=np.concatenate([nothing, *(margin.reshape(-1) for margin in margins)]),
         label=label,
         centres=np.concatenate([np.zeros(0), *(centre / centre.sum() for centre in centres)]),
         concentration=np.full(len(plan.levels), FIRST),
-        laws=np.zeros(sum(margin.size for margin in margins)),
-        tally=np.zeros(12, np.int64),
+        laws=np.zeros(many),
+        change=np.zeros(plan.start[-1], np.int64),
+        room=np.zeros(many + max([len(CONCENTRATIONS), *plan.levels])),
+        tally=np.zeros(10, np.int64),
     )
 
 

@@ -238,8 +238,9 @@ class GraphChain:
         turned = self._turned() if i % BETWEEN == 0 else UNMOVED
         layout, latent, rows = self.layout, self.latent, self.rows
         compiled(_kernels.relearned)(
-            self.rng, layout, latent.counts, self.hierarchy.grid, self.hierarchy.centre, self.centres
-        )
+            self.rng, layout, latent.counts, self.hierarchy.grid, self.hierarchy.centre, self.centres,
+            np.empty_like(self.hierarchy.grid),
+        )  # fmt: skip
         self.theta = draw_rows(self.rng, layout.prior + latent.counts, row_sizes(layout))
         reach = np.repeat(latent.steps.reach[self.place], rows)
         tally, shifts = latent.sweep(self.rng, layout, self.theta, self.passes, reach)

@@ -48,6 +48,19 @@ class Layout(NamedTuple):
     touched: Integers
 
 
+class Room(NamedTuple):
+    """Where a sweep works, so that it makes no array: proposed records, and ``held``, all records sorted by cell.
+
+    ``start`` says where each cell of a variable's table starts in ``held``, and where the last ends; ``places`` are
+    cells of records, then places in ``held``.
+    """
+
+    trial: Codes
+    start: Integers
+    held: Integers
+    places: Integers
+
+
 def index_of(lines: Integers, line: int, records: Codes, i: int) -> int:
     """The parent configuration of a node, or the cell of a table, that a record is in."""
     index = 0
@@ -102,11 +115,10 @@ def accepts(rng: np.random.Generator, gain: float) -> bool:
 
 
 def refreshed(
-    rng: np.random.Generator, layout: Layout, theta: Reals, records: Codes, n: int, residual: Integers
+    rng: np.random.Generator, layout: Layout, theta: Reals, records: Codes, n: int, residual: Integers, proposal: Codes
 ) -> int:
     """Proposes for every record a new one from the network; returns how many it accepts."""
     nodes, tables, laws, weights = layout.nodes, layout.tables, layout.laws, layout.weights
-    proposal = np.empty((1, nodes.shape[0]), records.dtype)
     accepted = 0
     for i in range(n):
         for v in range(nodes.shape[0]):
@@ -129,37 +141,40 @@ def copied(source: Codes, k: int, target: Codes, i: int) -> None:
         target[i, v] = source[k, v]
 
 
-def by_cell(nodes: Integers, v: int, rows: int, records: Codes, n: int) -> tuple[Integers, Integers]:
-    """Where the records of each row and level start, and the records sorted by them: a counting sort."""
-    levels = nodes[v, LEVELS]
-    start, mine, held = np.zeros(rows * levels + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+def sort_by_cell(nodes: Integers, v: int, cells: int, records: Codes, n: int, room: Room) -> None:
+    """Sorts the records by their row and level of a variable: a counting sort."""
+    start, held, mine = room.start, room.held, room.places
+    for cell in range(cells + 1):
+        start[cell] = 0
     for i in range(n):
-        mine[i] = index_of(nodes, v, records, i) * levels + records[i, v]
+        mine[i] = index_of(nodes, v, records, i) * nodes[v, LEVELS] + records[i, v]
         start[mine[i] + 1] += 1
-    for cell in range(rows * levels):
+    for cell in range(cells):
         start[cell + 1] += start[cell]
-    place = start.copy()
     for i in range(n):
-        held[place[mine[i]]] = i
-        place[mine[i]] += 1
-    return start, held
+        held[start[mine[i]]] = i
+        start[mine[i]] += 1
+    for cell in range(cells, 0, -1):
+        start[cell] = start[cell - 1]
+    start[0] = 0
 
 
 def shifted(
     rng: np.random.Generator, layout: Layout, theta: Reals, records: Codes, residual: Integers,
-    v: int, at: int, start: Integers, held: Integers, reach: float, trial: Codes, flipped: Integers,
+    v: int, cell: int, reach: float, room: Room,
 ) -> bool:  # fmt: skip
     """Moves up to ``reach`` records between two levels of a row and splits the levels' probability anew.
 
     The split is integrated out (proofs.md P55 (5)), so an empty level of a sparse prior is reached as easily as any;
-    the descendants of the variable are drawn anew in each record that moves. The row's theta starts at ``at``;
-    ``start`` says where each level of the row starts in ``held``, and where the last ends.
+    the descendants of the variable are drawn anew in each record that moves. The row's first cell is ``cell``.
     """
     nodes, tables, laws, weights = layout.nodes, layout.tables, layout.laws, layout.weights
-    below, touched = layout.below, layout.touched
+    below, touched, at = layout.below, layout.touched, int(nodes[v, THETA])
+    trial, start, held, flipped = room.trial, room.start, room.held, room.places
     giving = int(rng.random() * nodes[v, LEVELS])
-    taking = int(rng.random() * (nodes[v, LEVELS] - 1))
-    taking += taking >= giving
+    level = int(rng.random() * (nodes[v, LEVELS] - 1))
+    level += level >= giving
+    giving, taking = cell + giving, cell + level
     many = 1 + int(rng.random() * reach)
     first, have, gets = start[giving], start[giving + 1] - start[giving], start[taking + 1] - start[taking]
     if many > have:
@@ -172,7 +187,7 @@ def shifted(
         held[first + k], held[place] = held[place], held[first + k]
         i = int(held[first + k])
         copied(records, i, trial, k)
-        trial[k, v] = taking
+        trial[k, v] = level
         for j in range(1, 1 + below[v, 0]):
             draw(rng, nodes, theta, below[v, j], trial, k)
         for j in range(1, 1 + touched[v, 0]):
@@ -223,29 +238,26 @@ def relabelled(start: Integers, held: Integers, flipped: Integers, many: int, gi
 
 def all_shifted(
     rng: np.random.Generator, layout: Layout, theta: Reals, records: Codes, n: int, residual: Integers,
-    passes: int, reach: Reals, shifts: Integers,
+    passes: int, reach: Reals, shifts: Integers, room: Room,
 ) -> None:  # fmt: skip
     """Shifts every row that holds records as often as it has levels, within reason, times ``passes``.
 
     ``shifts`` counts the accepted and the tried by row.
     """
-    nodes = layout.nodes
-    trial, flipped = np.empty((n, nodes.shape[0]), records.dtype), np.empty(n, np.int64)
+    nodes, start = layout.nodes, room.start
     for v in range(nodes.shape[0]):
         levels = nodes[v, LEVELS]
         if levels < 2 or passes < 1:
             continue
-        last = reach.size if v + 1 == nodes.shape[0] else nodes[v + 1, ROW]
-        start, held = by_cell(nodes, v, last - nodes[v, ROW], records, n)
-        for row in range(last - nodes[v, ROW]):
-            mine, number = start[row * levels : (row + 1) * levels + 1], nodes[v, ROW] + row
-            at = nodes[v, THETA] + row * levels
-            for _ in range(passes * min(levels, MOST_SHIFTS) if mine[levels] > mine[0] else 0):
-                yes = shifted(
-                    rng, layout, theta, records, residual, v, at, mine, held, float(reach[number]), trial, flipped
-                )
-                shifts[0, number] += yes
-                shifts[1, number] += 1
+        first = nodes[v, ROW]
+        rows = (reach.size if v + 1 == nodes.shape[0] else nodes[v + 1, ROW]) - first
+        sort_by_cell(nodes, v, rows * levels, records, n, room)
+        for row in range(rows):
+            cell = row * levels
+            for _ in range(passes * min(levels, MOST_SHIFTS) if start[cell + levels] > start[cell] else 0):
+                yes = shifted(rng, layout, theta, records, residual, v, cell, float(reach[first + row]), room)
+                shifts[0, first + row] += yes
+                shifts[1, first + row] += 1
 
 
 def resized(
@@ -285,6 +297,7 @@ def resized(
 def sweep(
     rng: np.random.Generator, layout: Layout, theta: Reals, records: Codes, n: int, residual: Integers,
     counts: Integers, passes: int, reach: Reals, shifts: Integers, attempts: int, most: int, tally: Integers,
+    room: Room,
 ) -> int:  # fmt: skip
     """One sweep over records, rows and n, in place; returns the number of records.
 
@@ -295,15 +308,16 @@ def sweep(
     and ``tally``, accepted and tried, of records, shifts and resizes.
     """
     nodes = layout.nodes
-    tally[RECORDS] += refreshed(rng, layout, theta, records, n, residual)
+    tally[RECORDS] += refreshed(rng, layout, theta, records, n, residual, room.trial)
     tally[RECORDS + 1] += n
-    all_shifted(rng, layout, theta, records, n, residual, passes, reach, shifts)
+    all_shifted(rng, layout, theta, records, n, residual, passes, reach, shifts, room)
     for _ in range(attempts):
         left = resized(rng, layout, theta, records, n, residual, most)
         tally[RESIZES] += left != n
         tally[RESIZES + 1] += 1
         n = left
-    counts[:] = 0
+    for cell in range(counts.size):
+        counts[cell] = 0
     for i in range(n):
         for v in range(nodes.shape[0]):
             row = index_of(nodes, v, records, i)
@@ -319,7 +333,8 @@ def concentration_chosen(
     The rows of ``counts`` lie one after another and scatter about ``centre``; ``weight`` is overwritten.
     """
     levels = centre.size
-    weight[:] = 0.0
+    for g in range(grid.size):
+        weight[g] = 0.0
     for first in range(0, counts.size, levels):
         total = 0
         for k in range(levels):
@@ -333,8 +348,9 @@ def concentration_chosen(
                 for g in range(grid.size):
                     share = grid[g] * centre[k]
                     weight[g] += math.lgamma(share + counts[first + k]) - math.lgamma(share)
-    most = weight.max()
-    total_weight = 0.0
+    most, total_weight = weight[0], 0.0
+    for g in range(1, grid.size):
+        most = max(most, weight[g])
     for g in range(grid.size):
         weight[g] = math.exp(weight[g] - most)
         total_weight += weight[g]
@@ -364,18 +380,25 @@ def centre_drawn(
                 opened += rng.random() * (mine + i) < mine
         centre[k] = max(rng.standard_gamma(opened), 1e-300)
         total += centre[k]
-    centre /= total
+    for k in range(levels):
+        centre[k] /= total
 
 
 def relearned(
-    rng: np.random.Generator, layout: Layout, counts: Integers, grid: Reals, spread: float, centres: Reals
+    rng: np.random.Generator,
+    layout: Layout,
+    counts: Integers,
+    grid: Reals,
+    spread: float,
+    centres: Reals,
+    weight: Reals,
 ) -> None:
     """Draws the concentration and the centre of every variable that has several rows, and sets the prior to them.
 
     ``counts`` are laid out as theta, ``centres`` are those of each variable, one after another, and overwritten;
-    ``spread`` is the Dirichlet concentration of a level of a centre.
+    ``spread`` is the Dirichlet concentration of a level of a centre, ``weight`` room for a number for each of the grid.
     """
-    nodes, weight, at = layout.nodes, np.empty(grid.size), 0
+    nodes, at = layout.nodes, 0
     for v in range(nodes.shape[0]):
         levels, first = nodes[v, LEVELS], nodes[v, THETA]
         last = counts.size if v + 1 == nodes.shape[0] else nodes[v + 1, THETA]

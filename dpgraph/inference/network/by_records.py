@@ -146,10 +146,14 @@ class Latent:
         shifts, tally = np.zeros((2, reach.size), np.int64), np.zeros(6, np.int64)
         self.n = compiled(_kernels.sweep)(
             rng, layout, theta, self.records, self.n, self.residual, self.counts, passes, reach, shifts,
-            self.steps.attempts, self.steps.most_records, tally,
+            self.steps.attempts, self.steps.most_records, tally, self._room(),
         )  # fmt: skip
         tally[SHIFTS : SHIFTS + 2] += shifts.sum(axis=1)
         return tally, shifts
+
+    def _room(self) -> _kernels.Room:
+        start, held = np.empty(self.counts.size + 1, np.int64), np.empty((2, len(self.records)), np.int64)
+        return _kernels.Room(np.empty_like(self.records), start, held[0], held[1])
 
 
 class RecordChain:
@@ -181,7 +185,7 @@ class RecordChain:
         """Concentrations and centres where they are learned, tables, then the rows of every data set."""
         prior, burning = self._prior, i < self._plan.burn_in
         if self._hierarchy is not None:
-            learned = self._hierarchy.grid, self._hierarchy.centre, self._centres
+            learned = self._hierarchy.grid, self._hierarchy.centre, self._centres, np.empty_like(self._hierarchy.grid)
             compiled(_kernels.relearned)(self._rng, self._layouts[0], self._counts(), *learned)
         self._theta = draw_rows(self._rng, prior + self._counts(), self._sizes)
         for layout, mine in zip(self._layouts, self.latent, strict=True):
@@ -243,9 +247,9 @@ def tables_given_counts(
     """
     layout = kernel_layout(Evidence(network, (), 0), concentration_tables(network, 1.0))
     flat, sizes, centres = flat_tables(network, counts).astype(np.int64), row_sizes(layout), uniform_centres(layout)
-    relearn, kept = compiled(_kernels.relearned), np.empty((draws, flat.size))
+    relearn, kept, weight = compiled(_kernels.relearned), np.empty((draws, flat.size)), np.empty_like(hierarchy.grid)
     for i in range((draws + FORGOTTEN) * BETWEEN):
-        relearn(rng, layout, flat, hierarchy.grid, hierarchy.centre, centres)
+        relearn(rng, layout, flat, hierarchy.grid, hierarchy.centre, centres, weight)
         at, rest = divmod(i, BETWEEN)
         if at >= FORGOTTEN and rest == BETWEEN - 1:
             kept[at - FORGOTTEN] = draw_rows(rng, layout.prior + flat, sizes)

@@ -32,7 +32,7 @@ MUTANTS = (
     Mutant(
         "relabelled rows without the labels' prior",
         "inference/classifier/loops.py",
-        "log = moved_labels(plan, state.label, source, target, many)",
+        "log = moved_labels(plan, state.label[source], state.label[target], many)",
         "log = 0.0",
         (PUBLIC,),
     ),
