@@ -1,8 +1,7 @@
 """The cost of each arc of a graph: how much less noise the network would need without it.
 
-The comparison is the total squared error of all family counts under Laplace noise on maximal tables with optimal
-budgets, 2 (sum_m W_m^(1/3))^3 / epsilon^2 (proofs.md P28), so it needs no budget or data. Taking an arc out changes one
-family, and only the tables that hold it; each arc is priced from those alone.
+By the total squared error of all family counts, 2 (sum_m W_m^(1/3))^3 / epsilon^2 (proofs.md P28): no budget, no data.
+Taking an arc out changes one family, and only the tables that hold it.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
 """Simulation-based calibration: is a posterior on a network right?
 
-Tables are drawn from the prior, rows from the tables, a release from the rows, and a
-posterior from the release. If the posterior is right, the rank of each true parameter among its posterior draws is
-uniform (Cook, Gelman and Rubin 2006; Bernstein and Sheldon 2018, section 4).
-
-The verdict is over all parameters at once (proofs.md P64). In simulated worlds a posterior draw, picked at random,
-stands in for the truth, which keeps the dependence between parameters. The share of parameters beyond their own
-critical value, and the largest distance, are compared with those of the worlds.
+If it is, the rank of each true parameter among its posterior draws is uniform (Cook, Gelman and Rubin 2006; Bernstein
+and Sheldon 2018, section 4). The verdict is over all parameters at once: worlds in which a posterior draw stands in for
+the truth keep the dependence between them (proofs.md P64).
 """
 
 from __future__ import annotations

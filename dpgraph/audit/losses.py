@@ -1,8 +1,7 @@
 """The largest exact loss of a mechanism over neighbouring data sets of a user's own network (proofs.md P93).
 
-Every data set is released with a noise source that records its calls and answers without looking at the values. Two
-data sets that may be neighbours of one another, by way of others, must then make the same calls, claim the same and
-release the same value; the inputs of the calls are all that the rows decide, and the loss is a sum over the calls.
+Each is released with a noise source that answers without looking at the values. Neighbours must make the same calls,
+claim the same and release the same value; the loss is a sum over the inputs of the calls.
 """
 
 from __future__ import annotations

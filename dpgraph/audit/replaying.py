@@ -1,9 +1,7 @@
 """Replay of a user's pipeline: run on two neighbouring data sets that release the same integers, does anything move?
 
-For the thread that runs the pipeline, and no other, a stand-in replaces the secure source: it records its calls and
-answers without looking at the values. The two runs must then agree (promise.md S7) in value, warnings, exception,
-output, log, calls of the noise source and charges of the budget.
-Releases made meanwhile say that they are not private.
+For the thread that runs the pipeline a stand-in replaces the secure source, and answers without looking at the values.
+The two runs must agree (promise.md S7) in value, warnings, exception, output, log, calls and charges.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ A ledger is opened when its command runs and closed before it ends.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import click
 
 from dpgraph.cli.budgets import opened, unit_of
 from dpgraph.cli.options import DELTA, EPSILON, JSON, NEIGHBOURS, ROWS_PER_PERSON
-from dpgraph.cli.output import say, show_json
+from dpgraph.cli.output import plain, say, show_json
 from dpgraph.cli.output import show as show_text
 from dpgraph.privacy.display import counted, escaped
 
@@ -101,7 +100,7 @@ def history(place: str, dataset: str | None, as_json: bool) -> None:
         show_json([row.plain for row in rows], indent=1)
         return
     heads = ("entry", "time (UTC)", "kind", "who", "account", "mechanism", "epsilon", "spent", "purpose")
-    show_text(_table(heads, [_line(row) for row in rows], (5, 16, 6, 10, 7, 18, 8, 8, 99)))
+    show_text(plain([dict(zip(heads, _line(row), strict=True)) for row in rows]))
 
 
 @ledger.command()
@@ -123,12 +122,12 @@ def verify(place: str, dataset: str | None, head: str | None, source: str | None
     released = None if source is None else load(source, progress=True)
     found = [verify_at(place, one, expected_head=head, release=released) for one in _names(place, dataset)]
     if as_json:
-        plain = [
+        checked = [
             {"dataset": one.dataset, "rows": one.rows, "head": one.head, "spent": str(one.spent.epsilon)}
             | {"problems": list(one.problems)}
             for one in found
         ]
-        show_json(plain, indent=1)
+        show_json(checked, indent=1)
     for one in found:
         say(str(one) if one.ok else f"Error: {one}")
     if not all(one.ok for one in found):
@@ -213,21 +212,8 @@ def _summary(budget: Budget) -> dict[str, Any]:
 def _line(row: LedgerRow) -> tuple[str, ...]:
     from dpgraph.privacy.records import decimal, exact_sum
 
-    plain = row.plain
-    price = plain["event"] or (plain["terms"] or {}).get("limit")
-    costs = (decimal(exact_sum(cost["epsilon"])) if cost else "" for cost in (price, plain["spent"]))
+    told = row.plain
+    price = told["event"] or (told["terms"] or {}).get("limit")
+    costs = (decimal(exact_sum(cost["epsilon"])) if cost else "" for cost in (price, told["spent"]))
     what = row.mechanism or row.allowance
     return (str(row.number), row.time[:16], row.kind, row.who, row.account, what, *costs, row.purpose)
-
-
-def _table(heads: Sequence[str], lines: Sequence[Sequence[str]], widest: Sequence[int]) -> str:
-    """A plain table at most a hundred characters wide; longer cells are cut."""
-    cells = [[_cut(cell, width) for cell, width in zip(line, widest, strict=True)] for line in (heads, *lines)]
-    widths = [max(len(line[at]) for line in cells) for at in range(len(heads))]
-    shown = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in cells)
-    return "\n".join(_cut(line.rstrip(), 100) for line in shown)
-
-
-def _cut(text: str, width: int) -> str:
-    text = escaped(text)
-    return text if len(text) <= width else f"{text[: width - 1]}~"

@@ -1,9 +1,8 @@
 """Networks with their probabilities from BIF text, in linear time.
 
-The grammar is that of the Interchange Format for Bayesian Networks 0.15 (Cozman 1996) as its writers use it: names may
-be quoted; levels are separated by commas or, without any, by blanks; a table is given row by row, with a ``default``
-for the rows left out, or whole after ``table`` with the variable's own levels slowest. Comments and properties are
-skipped. Nothing else may stand between blocks or after the last. A header is checked before its table takes memory.
+The grammar is that of the Interchange Format for Bayesian Networks 0.15 (Cozman 1996) as its writers use it: quoted
+names, levels between commas or blanks, tables by rows, with a ``default``, or whole, the own levels slowest. A header
+is checked before its table takes memory.
 """
 
 from __future__ import annotations

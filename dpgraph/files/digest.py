@@ -1,8 +1,7 @@
 """A digest of a file's content, which detects corruption and accidental edits.
 
-It is the SHA-256 of the content as compact JSON, keys in the order of the file, since the order of variables and levels
-has a meaning. A digest proves nothing against a forger, who can compute it again: the claims of a record are checked
-against themselves (``mechanisms.reproduction``), and who wrote it must be known by other means.
+The SHA-256 of the content as compact JSON, keys in the order of the file. It proves nothing against a forger: claims
+are checked against themselves (``mechanisms.reproduction``).
 """
 
 from __future__ import annotations

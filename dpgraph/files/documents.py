@@ -1,9 +1,8 @@
 """Public values to JSON and back, exactly.
 
-Every file names its format and version, carries the network, the noise laws, the event, the unit and the cost, and ends
-in a digest of its content (``files.digest``). Loading builds plain values and checks them as any other input: nothing
-in a file is executed, and no record of a release is believed that public structure or its own noise contradicts.
-Sensitive values (rows, codes, counts) have no saver.
+A file names its format and version, carries the record of its release, and ends in a digest (``files.digest``). Nothing
+in it is executed, and no record is believed that public structure or its own noise contradicts. Sensitive values have
+no saver.
 """
 
 from __future__ import annotations

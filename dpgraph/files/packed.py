@@ -1,8 +1,7 @@
 """Documents whose large arrays are binary: a ``.npz`` archive of NumPy, which ``numpy.load`` opens too.
 
-The member ``document.json`` is the document that a ``.json`` file would be, with the name, type, shape and SHA-256
-digest of a member in place of each large array; its own digest covers them. A reader that needs few arrays reads few.
-Nothing is unpickled, and no array is made larger than its member is.
+The member ``document.json`` names type, shape and digest of a member in place of each large array. A reader that needs
+few reads few; nothing is unpickled, and no array is made larger than its member is.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """The kinds of released values, as plain forms and back: each checked against the event that made it, and its total.
 
-Noise that sums to zero leaves every total at the public n exactly (``NoisyCounts``, ``NoisyMoments`` refuse another).
-Independent noise leaves it near: P(|sum of K draws| >= t) is at most 2 (4/3)^K exp(-t / 2b) for discrete Laplace noise
-of scale b, by Chernoff's bound at 1 / 2b, and 2 exp(-t^2 / (2 K s^2)) for discrete Gaussian noise of scale s (Canonne,
-Kamath and Steinke 2020): each law says its own. A total further off than happens once in 2^100 is refused.
+Noise that sums to zero leaves every total at the public n exactly. Independent noise leaves it near
+(``NoiseLaw.reach``): a total further off than happens once in 2^100 is refused.
 """
 
 from __future__ import annotations

@@ -90,7 +90,8 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], words: Sequenc
     widths = _narrowed(wanted, [len(name) for name in header], words, width)
 
     def line(cells: Sequence[str], chosen: Iterable[int]) -> str:
-        fitted = ((_cut(cells[i], widths[i]), widths[i], words[i]) for i in chosen)
+        texts = ((cells[i], widths[i], words[i]) for i in chosen)
+        fitted = ((text if len(text) <= w else f"{text[: w - 3]}...", w, left) for text, w, left in texts)
         return "  ".join(text.ljust(w) if left else text.rjust(w) for text, w, left in fitted).rstrip()
 
     return "\n\n".join("\n".join(line(cells, chosen) for cells in lines) for chosen in _folded(widths, width))
@@ -116,10 +117,6 @@ def _folded(widths: Sequence[int], width: int) -> list[list[int]]:
             blocks.append([0])
         blocks[-1].append(i)
     return blocks
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 3]}..."
 
 
 def as_html(title: Any, rows: Rows = (), notes: Sequence[Any] = (), total: int | None = None) -> str:

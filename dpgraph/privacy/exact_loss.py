@@ -1,13 +1,8 @@
 """The exact privacy loss of any mechanism between two data sets, from the calls it makes to its noise source.
 
-Run it on both with the same answers (``RecordingNoise``). If it makes the same calls with the same laws in the same
-order and releases the same value, the inputs of its calls are all that the rows decide, and the largest log ratio of
-the probabilities of any release is a sum over the calls, of inputs s and s' and a scale b:
-
-* Laplace noise, independent or sum-zero: ||s - s'||_1 / b, attained by the release s;
-* a selection: the range over the candidates of s - s', over b, which other rows can approach arbitrarily closely.
-
-Nothing is private here: it is for tests, and the release path never imports this module.
+Run it on both with the same answers (``RecordingNoise``). If all else is the same, the largest log ratio is a sum over
+the calls, of inputs s and s' and a scale b: of Laplace noise ||s - s'||_1 / b, attained; of a selection the range over
+candidates of s - s', over b, approached arbitrarily closely. Not private: for tests, out of the release path's reach.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
 """Records of releases: the protected unit, a mechanism's event, its cost, a release, and several read as one.
 
-Everything here is immutable, knows no network and no rows, and may be imported by every layer. Joining releases neither
-is private nor spends: they were paid for one by one. Their joint cost is their composition, whoever is in their rows,
-so releases of different rows are priced as if one person were in all of them; where none is in two, ``Budget.parallel``
-prices them lower.
-
-An event's claim is held to the cost of its noise (proofs.md P67): sums of fractions are compared with claims exactly.
-Each law gives its own cost (``measurements.NoiseLaw``), and a selection of epsilon costs epsilon, and epsilon^2 / 8 in
-rho for the exponential mechanism, else epsilon^2 / 2. Mus are those of ``privacy.gdp``.
+All is immutable and knows no network and no rows. Joining releases is not private and spends nothing: each was paid
+for, and the joint cost is their composition, whoever is in their rows. An event's claim is held to the cost of its
+noise, exactly (proofs.md P67).
 """
 
 from __future__ import annotations

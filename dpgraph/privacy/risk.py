@@ -1,9 +1,8 @@
 """Risk in words: the power of an attacker who knows all rows but those of one person (proofs.md P25).
 
-The attacker tests a claim about the person: under replace anything about her rows, under add-remove that they are in
-the data. (Another claim about rows that may be absent is two steps away, and costs twice as much.) A share f of false
-claims passes, and at most a share T(f) of true ones: T is the least of the trade-off curves that are proved, of epsilon
-and delta, of mu and of rho. Every figure is a bound, and none is ever rounded down.
+The attacker tests a claim about the person: under replace anything about her rows, under add-remove that they are
+there. Of false claims a share f passes, of true ones at most T(f), the least of the trade-off curves of epsilon and
+delta, of mu and of rho. Every figure is a bound, and none is ever rounded down.
 """
 
 from __future__ import annotations

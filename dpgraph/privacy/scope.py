@@ -1,8 +1,7 @@
 """The rows of a statistic and of a release: their declared group, and how many of them one person may have.
 
-Plain public values, like ``privacy.records``. Groups are conjunctions: a group within a group fixes one variable more.
-One budget is for one data set, so its releases are of one data set. Of releases that different budgets paid for nothing
-is known: they may be of the same rows, charged apart, or of others.
+Groups are conjunctions. One budget is for one data set, so its releases are of one data set; of releases that different
+budgets paid for nothing is known.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Frozen dataclasses as plain JSON values and back, by the types of their fields.
 
-A dataclass is an object of its fields; one that has a default is left out where it is None or empty. A tuple is a list,
-a mapping by texts an object. A union of dataclasses names its member, and only a declared member is made: nothing in a
-file is imported or executed. Every value checks itself when it is made; entries that no field has are refused. Release
-files and the rows of a ledger hold events in this one form, exact numbers as text.
+A dataclass is an object of its fields, without defaults that are None or empty; a union names its member. Only declared
+members are made, and nothing in a file is imported or executed. Exact numbers are text.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Contingency tables of encoded columns, by the fastest method; all methods give the same cells.
 
-Plain numpy counts packed joint histograms: work grows with the rows alone, so they serve large tables, however sparse;
-small tables are margins of one joint table. Where there are enough rows to repay loading the compiler, small tables are
-bit-sliced by compiled loops in threads: a block of rows becomes one bit a row for each variable and level, and the
-count of a cell is the number of bits left when the bitmaps of its levels are ANDed.
+Plain numpy counts packed joint histograms: work grows with the rows alone. Where enough rows repay loading the
+compiler, small tables are bit-sliced in threads: a cell's count is the bits left when bitmaps of its levels are ANDed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Exact sums of sufficient statistics: a commutative monoid, like counts.
 
-Law: ``sufficient_statistics(a, f) + sufficient_statistics(b, f) == sufficient_statistics(a and b, f)``, with zero the
-moments of no records. The sums are integers, each record's contribution rounded to a public grid first, so addition is
-exact and the order of records does not matter.
+Law: ``sufficient_statistics(a, f) + sufficient_statistics(b, f) == sufficient_statistics(a and b, f)``. Each record is
+rounded to a public grid first, so sums are exact and the order of records does not matter.
 """
 
 from __future__ import annotations

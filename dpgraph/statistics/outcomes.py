@@ -1,8 +1,7 @@
 """Predictions beside the truth, summed: how right a model is on held-out rows, exactly, in integers, sensitive.
 
-Law: outcomes of two parts of the rows add to the outcomes of both, also where each part was predicted by a model of its
-own, as in cross-validation. A loss is clipped to its public bound and rounded to a public grid row by row, before it
-is summed; no sum uses unclipped losses.
+Law: outcomes of two parts of the rows add to those of both, whichever model predicted each. A loss is clipped and
+rounded to a public grid row by row, before it is summed.
 """
 
 from __future__ import annotations

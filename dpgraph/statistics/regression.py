@@ -1,8 +1,7 @@
 """Rows to the moments of a regression: columns clipped, rounded to integers, multiplied and summed exactly.
 
-Law: ``regression_moments(a, design) + regression_moments(b, design) == regression_moments(a and b, design)``. Sums
-are of the clipped integers and of nothing else. Blocks are multiplied by BLAS in floating
-point, which is exact: every product and partial sum is an integer below 2^53.
+Law: ``regression_moments(a, design) + regression_moments(b, design) == regression_moments(a and b, design)``. BLAS
+multiplies blocks in floating point, exactly: every product and partial sum is an integer below 2^53.
 """
 
 from __future__ import annotations

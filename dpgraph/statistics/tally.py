@@ -1,9 +1,7 @@
 """Sums over any part of the rows, which every engine computes on its threads or machines.
 
-Law: the vectors of parts that contain each row once add up to the vector of the whole; the part of a group is the
-vector of its own rows (proofs.md P124). Under a cap every part is first read where it lies: each row's person, and
-whole numbers for its contents. Then the rows of one person are brought together, and the cap's choice of them is
-summed: a function of the key and of a person's own rows (proofs.md P86), the same on all engines.
+Law: vectors of parts that contain each row once add up to that of the whole (proofs.md P124). Under a cap every part is
+read where it lies, rows of one person are brought together, and the cap's choice of them is summed (proofs.md P86).
 """
 
 from __future__ import annotations

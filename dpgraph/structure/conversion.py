@@ -1,9 +1,7 @@
 """Calls of libraries on rows, whose errors and warnings are replaced by public words.
 
-An exception of numpy, pandas or Arrow may repeat a value, the keys of a dictionary or the number of rows, and so may
-one that an object in a cell raises. It is replaced by a ``DomainError`` made of public words alone, and no
-``__context__`` holds the first one. Floating-point errors of numpy,
-which would tell that a value exceeds a public bound, are off in all of them (promise.md S21).
+An exception of a library, or of an object in a cell, may repeat a value or a number of rows. A ``DomainError`` in
+public words takes its place, without a ``__context__``. Floating-point errors of numpy are off (promise.md S21).
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Exponential families: public descriptions of a model of one record (Bernstein and Sheldon 2018).
 
-A family has names of its sufficient ``statistics`` and ``parameters``, the ``statistic`` t(x) of an array of records,
-of shape (..., statistics), a ``support``, whose records are whole numbers where it is ``discrete``, and a conjugate
-``prior``; it knows no data. A ``bounded`` family has finitely many records; an unbounded one needs public bounds,
-outside which a record contributes nothing.
+A family has names of ``statistics`` and ``parameters``, the ``statistic`` t(x) of records, shape (..., statistics), a
+``support``, whole where ``discrete``, and a conjugate ``prior``. A ``bounded`` family has finitely many records; others
+need public bounds, outside which a record contributes nothing.
 """
 
 from __future__ import annotations

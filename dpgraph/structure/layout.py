@@ -1,9 +1,7 @@
 """Where the variables of a DAG are drawn: in rows, parents above their children, few arcs crossing.
 
-Sugiyama, Tagawa and Toda 1981: layers by the longest path, orders by averages of neighbours, a few sweeps down and up.
-A layer wider than the drawing is broken into rows. An arc to a row further down passes the rows between at waypoints,
-which take part in the orders and places as narrow variables would, so that no arc runs behind a box. All arcs
-that leave one parent share its waypoints. grandalf, fast-sugiyama and dagre put a layer in one row, however wide.
+Sugiyama, Tagawa and Toda 1981: layers by the longest path, broken into rows where wide, ordered by averages of
+neighbours. Arcs to a row further down pass at waypoints, which take places as variables do, so none runs behind a box.
 """
 
 from __future__ import annotations

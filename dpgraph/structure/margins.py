@@ -1,8 +1,7 @@
 """Tables to measure: of a graph, small ones merged, or before there is one, such as all pairs of a domain.
 
-Merging two tables into one doubles the budget of each but sums more noisy cells into every margin. With Laplace noise
-and optimal budgets the total squared error is 2 (sum_m W_m^(1/3))^3 / epsilon^2, where W_m is the cells of table m
-times the families read from it (proofs.md P2), so a merge pays exactly when it lowers sum_m W_m^(1/3).
+With Laplace noise and optimal budgets the total squared error is 2 (sum_m W_m^(1/3))^3 / epsilon^2, where W_m is the
+cells of table m times the families read from it (proofs.md P2), so a merge pays exactly when it lowers sum_m W_m^(1/3).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Sums of a family's sufficient statistics: how a record is written in integers, and the released sums.
 
-Records are rounded to a public grid of points, and the statistics of each point to whole multiples of a public step, a
-power of two. So a record contributes one row of a public table of integers: sums are exact, and their sensitivity is
-the largest over all rows, not a bound.
+Records are rounded to a public grid of points, and statistics of each to whole multiples of a public step, a power of
+two: sums are exact, and their sensitivity is the largest over the rows of a public table.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
 """Sums over held-out rows that judge a model, their sensitivity to one row, and their noisy release.
 
-The sums stand in parts. A part of counts partitions the rows: each row adds 1 to one of its cells, so a replaced row
-moves two of them by one and an added row one. A part of one bounded sum gets from each row a loss between 0 and 1,
-rounded to a public grid, so it moves by at most 1 under both relations. Where n is public the last cell of a partition
-into two is n less the first and is not released: the number of correct predictions moves by 1 under both relations.
-
-All parts share one noise scale: each is multiplied by its public weight first, and the sensitivity of the whole is
-the sum of the parts' own, times their weights: see ``OutcomeDescription.sensitivity``.
+A part of counts partitions the rows: a replaced row moves two cells by one, an added row one. A part of one bounded sum
+gets from each row a loss between 0 and 1 on a public grid. Where n is public the last cell of a partition into two is
+not released. All parts share one noise scale, each times its public weight.
 """
 
 from __future__ import annotations

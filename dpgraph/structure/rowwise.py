@@ -1,11 +1,8 @@
 """Rows that a model predicts, and arithmetic whose result for a row depends on that row alone, to the last bit.
 
-A model works on codes and numbers and knows no rows. The reader that turns tables, arrays and files into these lies
-behind the privacy wall, where private rows are read as well; the package's root names it.
-
-A float sum depends on its order, and BLAS and numpy's reductions choose it by the number of rows and their place in
-memory: one row more may then flip the predictions of all others (promise.md S24). Sums here are element-wise, in a
-public order.
+A model knows no rows; the package's root names the reader, behind the privacy wall. A float sum depends on its order,
+which BLAS and numpy choose by the number of rows: one row more may flip the predictions of others (promise.md S24).
+Sums here are element-wise, in a public order.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def test_a_long_purpose_keeps_the_history_within_a_hundred_columns():
     create()
     release(who="somebody with a long name", purpose="word " * 50)
     lines = run("ledger", "history", "l.sqlite").stdout.splitlines()
-    assert max(map(len, lines)) == 100
+    assert 90 < max(map(len, lines)) <= 100
 
 
 def test_making_it_again_is_free_and_making_it_otherwise_refused():

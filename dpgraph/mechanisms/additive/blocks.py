@@ -1,11 +1,8 @@
 """Coefficients of tables (``structure.basis``): how far one person moves them, the scale of each block, and the draw.
 
-The residual basis has one block for each subset of a family. Its contrasts are released in fixed point, so every
-statistic is an exact integer sum, and sensitivities and plans are computed from those integers themselves.
-
-Blocks do not all move at once under replace: two rows that differ in a set of variables D change the parity of exactly
-those that share an odd number of variables with D. The largest such number, and the largest weighted distance, are
-sums of local terms, maximised by variable elimination on the moral graph (proofs.md P3 to P7).
+The residual basis has one block for each subset of a family, whose contrasts are released in fixed point: exact integer
+sums, from which sensitivities are computed. Blocks do not all move at once under replace; the largest sums of local
+terms are found by variable elimination on the moral graph (proofs.md P3 to P7).
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Plans of additive noise: the tables to measure, the shares of epsilon among them, and the noise of any description.
 
-A description that brings no plan of its own has one scale for all blocks. Sensitivity: one person's rows move block m
-by at most ``movement.l1`` in L1, as its description says, so all blocks together by at most the sum (proofs.md P73);
-every integer gets its own draw of scale sum / epsilon, and the release is epsilon-DP. Of Gaussian noise the squared L2
-sensitivities add up, and the scale is the smallest that pays for them. One draw shared by all sums, as in the
-reference code of Bernstein and Sheldon 2018, would show their differences exactly.
+A description without a plan of its own has one scale for all blocks. Sensitivity: one person's rows move block m by at
+most ``movement.l1``, so all by at most the sum, and every integer gets its own draw of scale sum / epsilon (proofs.md
+P73); of Gaussian noise the squares add up. One draw shared by all sums would show their differences.
 """
 
 from __future__ import annotations

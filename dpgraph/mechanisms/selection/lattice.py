@@ -1,9 +1,7 @@
 """Public finite grids for the rows of conditional probability tables, with integer log probabilities.
 
-A row with K levels takes the values floor + (1 - K floor) j_a / G, where the j_a >= 0 sum to G. The log likelihood of
-a row's counts is a sum of counts times logs that are rounded, in public, to whole multiples of 1 / UNIT: an exact
-integer function of the counts, whose range over neighbours is exact too. So nothing floating touches the counts
-before the draw.
+A row with K levels takes the values floor + (1 - K floor) j_a / G, where the j_a >= 0 sum to G. Its log likelihood is a
+sum of counts times logs in whole multiples of 1 / UNIT: nothing floating touches the counts before the draw.
 """
 
 from __future__ import annotations

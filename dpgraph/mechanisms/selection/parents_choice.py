@@ -1,8 +1,7 @@
 """Choices of a network's parents by whole-number scores against public margins, as GreedyBayes chooses them.
 
-A score is half the L1 distance of the exact table of a child and its parents from the child's public margin times the
-exact table of the parents, less half the expected noise of the table: about the rows that a measurement would put
-right. It has no denominator that rows move; the sensitivity of mutual information and of BDeu grows with the rows.
+A score is half the L1 distance of a child's exact table from its public margin times the parents' exact table, less
+half the expected noise: about the rows that a measurement would put right. No denominator of it moves with rows.
 """
 
 from __future__ import annotations

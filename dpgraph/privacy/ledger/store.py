@@ -260,18 +260,13 @@ class Chain:
     def __init__(self, store: Store, dataset: str, first: LedgerRow, seen: Head) -> None:
         self.store, self.dataset, self.first = store, dataset, first
         self.terms: Terms = terms_of(first.terms, first.unit)
-        self._seen, self._lock = seen, threading.Lock()
-
-    @property
-    def seen(self) -> Head:
-        """The newest row that this process has seen."""
-        return self._seen
+        self.seen, self._lock = seen, threading.Lock()
 
     def saw(self, row: LedgerRow) -> None:
         """Keeps the newest row that was seen."""
         with self._lock:
-            if row.number > self._seen.number:
-                self._seen = Head(row.number, row.digest)
+            if row.number > self.seen.number:
+                self.seen = Head(row.number, row.digest)
 
     def newest(self, rows: Rows) -> LedgerRow:
         """The newest row, checked."""

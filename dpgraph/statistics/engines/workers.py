@@ -1,8 +1,7 @@
 """Questions to workers on other machines before they get a row, and their tasks, which return errors as values.
 
-The question, for their Python and their dpgraph, travels without rows, so what an engine says when it fails may be told
-in full. An engine logs what its workers raise, and an exception raised while reading rows may repeat one: so a task
-returns its counts or a refusal in the words of the declared check, and raises nothing.
+The question travels without rows, so what an engine says when it fails may be told. An engine logs what its workers
+raise, which may repeat a row: so a task returns counts or a refusal in public words, and raises nothing.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Untyped cells, converted one by one, for declarations under which no row may refuse the table.
 
-A cell of the declared kind keeps its value. Text where numbers or booleans are declared is read as a word of a CSV
-file. Any other cell becomes the level declared as ``other`` or, where there is none, a null. The result is a
-column of one type, and each of its cells depends on one cell of the rows alone.
-
-No method of an object in a cell is called: its class is checked, and the methods of the built-in class are used.
+A cell of the declared kind keeps its value, text is read as a word of a CSV file where numbers or booleans are
+declared, any other becomes ``other`` or null. No method of an object in a cell is called: its class is checked, and the
+methods of the built-in class are used.
 """
 
 from __future__ import annotations

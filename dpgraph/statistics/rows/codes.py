@@ -1,8 +1,7 @@
 """Rows to codes: one small unsigned column per variable, each value replaced by the position of its level.
 
-Encoding compares the rows with the declared domain. A value outside it becomes what the domain declares, or the whole
-table is refused: a row is counted in every family or in none. Unknown values, nulls and wrong types have codes of their
-own until the declared actions replace them; a column is encoded in blocks, so that no wide copy is held.
+A value outside the declared domain becomes what the domain declares, or the whole table is refused: a row is counted in
+every family or in none. A column is encoded in blocks, so that no wide copy is held.
 """
 
 from __future__ import annotations

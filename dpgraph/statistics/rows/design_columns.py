@@ -141,13 +141,11 @@ def real_values(array: pa.Array, name: str, is_text: bool, strict: bool = False)
         remedy = "make it the days since some date" if pa.types.is_temporal(kind) else "make it numbers, astype(float)"
         raise DomainError(f"{problem}; {remedy}, or declare its levels")
     with PublicWords(problem, quiet=False):
-        return _word_numbers(array) if words else _typed_numbers(array, is_text)
-
-
-def _word_numbers(array: pa.Array) -> Reals:
-    words = array.dictionary_encode()
-    said = [None if word is None else word_number(word) for word in text_words(words.dictionary)]
-    return pa.array(said, pa.float64()).take(words.indices).to_numpy(zero_copy_only=False)
+        if not words:
+            return _typed_numbers(array, is_text)
+        coded = array.dictionary_encode()
+        said = [None if word is None else word_number(word) for word in text_words(coded.dictionary)]
+        return pa.array(said, pa.float64()).take(coded.indices).to_numpy(zero_copy_only=False)
 
 
 def _typed_numbers(array: pa.Array, is_text: bool) -> Reals:

@@ -1,8 +1,7 @@
 """Rows in files: CSV and Parquet, on this machine or at an address that fsspec opens, such as ``s3://bucket/rows.csv``.
 
-A place holds no credentials, and can be pickled: machines that open it find theirs in their own environment. Parquet
-files and folders are split into pieces, some row groups of one file, that threads or machines read independently:
-together the pieces of a path contain each of its rows once.
+A place holds no credentials and can be pickled. Parquet is split into pieces, some row groups of one file, that threads
+or machines read independently: together they contain each row once.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from dpgraph.statistics.rows.batches import Batch, Declared, batch_rows, check_columns, select_columns
+from dpgraph.statistics.rows.batches import Batch, Declared, batch_rows, check_columns, is_string, select_columns
 from dpgraph.structure.conversion import OURS, PublicWords, converted_each
 from dpgraph.structure.domain import DomainError
 
@@ -222,7 +221,7 @@ def _read(path: Place, row_groups: tuple[int, ...], domain: Declared, threads: b
 
     with path.open() as source, pq.ParquetFile(source) as file:
         check_columns(file.schema_arrow.names, domain, path.name)
-        text = [name for name in domain.names if _is_text(file.schema_arrow.field(name).type)]
+        text = [name for name in domain.names if is_string(file.schema_arrow.field(name).type)]
         footer = file.metadata
     settings: Any = {"read_dictionary": text, "buffer_size": BUFFER, "pre_buffer": False}
     with path.open() as source, pq.ParquetFile(source, metadata=footer, **settings) as file:
@@ -243,10 +242,6 @@ def _file_pieces(path: Place, domain: Declared) -> list[Piece]:
     together = groupby(range(len(rows)), key=lambda i: before[i] // PIECE_ROWS)
     groups = [tuple(group) for _, group in together]
     return [Piece(path.path, group, sum(rows[i] for i in group), path.address) for group in groups]
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
 def _unreadable(path: Place) -> str:

@@ -1,13 +1,8 @@
 """A cap on the rows of each person, who is identified by a column.
 
-Every row of a person has a pseudo-random number, from the key, the person's name, the contents of the row and how many
-rows of that person hold the same before it. The rows with the lowest numbers are kept; nothing tells how many were
-dropped. So no person affects which rows of another are counted. The kept rows, as a multiset, depend neither on the
-order of rows nor on how they were split among files and machines (proofs.md P86). The promise holds for every fixed
-key; a fresh one keeps rows from being made to be kept.
-
-A cap holds for the rows of one call: counts of parts that are capped separately are not added
-(``privacy.scope.joined``), unless the parts are declared to share no person.
+Every row of a person has a pseudo-random number, from the key, the person's name, the row's contents and how many such
+rows of that person come before it; the lowest are kept, and nothing tells how many were dropped. So nobody affects
+which rows of another are counted, nor does order or place (proofs.md P86). A cap holds for the rows of one call.
 """
 
 from __future__ import annotations
