@@ -19,7 +19,7 @@ from dpgraph.cli.fitting import fit, learn, refit
 from dpgraph.cli.ledger import ledger
 from dpgraph.cli.models import evaluate, predict, report, sample
 from dpgraph.cli.networks import cost, posterior, release
-from dpgraph.cli.queries import query
+from dpgraph.cli.queries import effect, query
 
 
 class _Refusing(click.Group):
@@ -67,5 +67,20 @@ def main(ctx: click.Context, config: Path | None) -> None:
         }
 
 
-for _command in (cost, audit, release, learn, posterior, fit, refit, evaluate, predict, sample, query, report, ledger):
+for _command in (
+    cost,
+    audit,
+    release,
+    learn,
+    posterior,
+    fit,
+    refit,
+    evaluate,
+    predict,
+    sample,
+    query,
+    effect,
+    report,
+    ledger,
+):
     main.add_command(_command)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpgraph.cli.options import INTERVAL, JSON, choice, whole
-from dpgraph.cli.output import aligned, records, say, show, show_json
+from dpgraph.cli.output import aligned, plain, records, say, show, show_json
 from dpgraph.privacy.display import escaped
 
 if TYPE_CHECKING:
@@ -81,6 +81,46 @@ def query(
         say(f"{tables.note}: the intervals may be wrong. Longer chains from the same release are free")
     if len(tables) == 1:
         say("one set of probabilities has no intervals; posterior draws, saved as .json, have")
+
+
+@click.command()
+@click.argument("model")
+@click.option(
+    "--of", "treatment", required=True, help="The treatment: NAME, or NAME=LEVEL for the level to compare with."
+)
+@click.option("--on", "outcome", required=True, help="The outcome: NAME, or NAME=LEVEL for an event.")
+@click.option(
+    "--adjust", default="auto", metavar="NAME,NAME", help="The variables to adjust for; auto: the smallest set."
+)
+@click.option("--within", metavar="NAME", help="The effect in each group of this variable.")
+@INTERVAL
+@JSON
+def effect(
+    model: str, treatment: str, outcome: str, adjust: str, within: str | None, interval: float, as_json: bool
+) -> None:
+    """Print the average effect of a treatment on an outcome from MODEL, with intervals and the naive difference; free.
+
+    It is one only if the network's arcs are direct causes and every common cause is a variable of the network.
+    """
+    from dpgraph.files.queried import queried
+    from dpgraph.models.effect import ASSUMPTION
+    from dpgraph.models.effect import effect as effect_of
+
+    tables = queried(model)
+    domain = tables.network.domain
+    asked = [target_of((text,), option, domain) for text, option in ((treatment, "--of"), (outcome, "--on"))]
+    name, base = next(iter(asked[0].items())) if isinstance(asked[0], dict) else (asked[0], None)
+    chosen = adjust if adjust == "auto" else [one.strip() for one in adjust.split(",") if one.strip()]
+    found = effect_of(tables, name, asked[1], chosen, baseline=base, within=within, interval=interval / 100)
+    frame = found.to_frame()
+    if as_json:
+        settings = {"question": found.answer.question, "adjust": list(found.adjust), "reason": found.reason}
+        settings |= {"interval": found.answer.interval, "draws": len(found.answer.draws), "note": tables.note}
+        show_json({**settings, "assumption": ASSUMPTION, "effect": records(frame.to_dict("records"))})
+        return
+    show(f"{escaped(found.answer.question)}\n{plain(frame.to_dict('records'))}")
+    show(f"\nadjusted for {escaped(', '.join(found.adjust)) or 'nothing'}: {escaped(found.reason)}")
+    say(ASSUMPTION)
 
 
 #: The mechanism of a release by the name of its event.

@@ -83,6 +83,10 @@ class PriorWarning(UserWarning):
     """Unknowns of which the release says little: most of their posterior is prior. Privacy is not at stake."""
 
 
+class PositivityWarning(UserWarning):
+    """A stratum that hardly has a level of a treatment: the model guesses its effect. Privacy is not at stake."""
+
+
 class SplitWarning(UserWarning):
     """Fits on different rows share a budget: their charges cover the loss only if rows did not choose the rows."""
 

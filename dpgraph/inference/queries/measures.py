@@ -142,7 +142,7 @@ def expectation(
     wanted = [check_probability("quantiles", one) for one in quantiles]
     if not isinstance(variable, str):
         raise InferenceError(f"an expectation is of one variable, by its name; got {variable!r:.60}")
-    positions, low, high = _scale(tables.network.domain, variable, values)
+    positions, low, high = scale(tables.network.domain, variable, values)
     answer = query(tables, variable, given, do=do, interval=interval, method=method)
     weights = answer.draws[:, positions]
     total = weights.sum(axis=1, keepdims=True)
@@ -167,7 +167,7 @@ def expectation(
     )
 
 
-def _scale(domain: Domain, name: str, values: Mapping[Any, float] | None) -> tuple[Any, Reals, Reals]:
+def scale(domain: Domain, name: str, values: Mapping[Any, float] | None) -> tuple[Any, Reals, Reals]:
     """The levels that stand for numbers, in increasing order, each spread evenly from its low to its high number."""
     variable = domain[name]
     if values is not None:

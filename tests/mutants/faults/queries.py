@@ -2,6 +2,7 @@
 
 from tests.mutants.planting import Mutant
 
+CONDITIONAL, EFFECT = "tests/models/test_conditional.py", "tests/models/test_effect.py"
 ASKING, FURTHER = "tests/inference/queries/test_asking.py", "tests/inference/queries/test_further.py"
 
 MUTANTS = (
@@ -60,5 +61,40 @@ MUTANTS = (
         "size=int(n), p=weights_of_draws(log))",
         "size=int(n))",
         (f"{FURTHER}::test_conditional_samples_follow_the_predictive_law",),
+    ),
+    Mutant(
+        "a classifier that takes a null for the first level",
+        "models/conditional.py",
+        "column[column == sizes[name]] = UNSEEN",
+        "column[column == sizes[name]] = 0",
+        (f"{CONDITIONAL}::test_probabilities_are_those_of_the_whole_joint",),
+    ),
+    Mutant(
+        "a classifier whose draws weigh alike whatever the row",
+        "models/conditional.py",
+        "scores.max(axis=1 if ends is not None else (0, 1), keepdims=True)",
+        "scores.max(axis=1, keepdims=True)",
+        (f"{CONDITIONAL}::test_answers_are_those_of_query_rows",),
+    ),
+    Mutant(
+        "an effect that holds the treatment's own strata for the population's",
+        "models/effect.py",
+        "share = strata / strata.sum(axis=2, keepdims=True)",
+        "share = treated[..., 0] / treated[..., 0].sum(axis=2, keepdims=True)",
+        (f"{EFFECT}::test_it_is_the_difference_of_interventions_in_every_draw",),
+    ),
+    Mutant(
+        "a collider that blocks whatever is held",
+        "models/effect.py",
+        "if (name in colliding) if down else (name not in held):",
+        "if not down and name not in held:",
+        (f"{EFFECT}::test_wrong_questions_are_refused_with_the_reason",),
+    ),
+    Mutant(
+        "a smallest set of variables after the treatment",
+        "models/effect.py",
+        "free = name not in after and",
+        "free =",
+        (f"{EFFECT}::test_a_smaller_variable_after_the_treatment_is_not_chosen",),
     ),
 )
