@@ -52,11 +52,7 @@ def check(needed: float, what: str, way_out: str, error: type[Exception]) -> Non
 
 
 def size(number: float) -> str:
-    """A number of bytes in words.
-
-    >>> size(1234), size(3.21e9)
-    ('1.2 KB', '3.2 GB')
-    """
+    """A number of bytes in words."""
     power = min(4, max(0, int(math.log(max(number, 1), 1000))))
     return f"{number / 1000**power:.{1 if power else 0}f} {['B', 'KB', 'MB', 'GB', 'TB'][power]}"
 

@@ -43,13 +43,7 @@ def waiting(what: str, wanted: bool) -> Iterator[None]:
 
 
 def counted(items: Collection[T]) -> Iterable[T]:
-    """The items of a loop; the running step shows the share of items that are done.
-
-    A loop inside another counted loop, or in another thread, is not counted.
-
-    >>> list(counted([1, 2]))
-    [1, 2]
-    """
+    """The items of a loop, whose done share the running step shows, but in another loop or thread."""
     bar = _BAR.get()
     if bar is None or bar.total is not None or len(items) < 2:
         return items
@@ -67,16 +61,8 @@ def _counted(bar: Any, items: Collection[T]) -> Iterator[T]:
 
 
 def result_of(work: Future[T]) -> T:
-    """The result of a thread's work, or its exception; unlike ``work.result()`` this always hears Ctrl-C.
-
-    A handler of signals may ask the system to begin waits without a limit again (polars' does), and then Python's main
-    thread hears no signal until the work is done. Waits with a limit are never begun again.
-
-    >>> from concurrent.futures import ThreadPoolExecutor
-    >>> with ThreadPoolExecutor(1) as pool:
-    ...     result_of(pool.submit(sum, [1, 2]))
-    3
-    """
+    """The result of a thread's work, or its exception; unlike ``work.result()`` this always hears Ctrl-C."""
+    # A handler of signals (polars') may have waits without a limit begun again, and then nothing is heard.
     while not wait([work], timeout=EVERY).done:
         pass
     return work.result()

@@ -84,9 +84,6 @@ def mechanism_named(
 ) -> Any:
     """The mechanism of a name, for one budget; ``"auto"`` is the recommendation of ``privacy_cost``.
 
-    Raises:
-        ReleaseError: If the name is unknown, or delta is above 0 for a pure mechanism, or 0 for a Gaussian one.
-
     >>> from dpgraph.files.networks import read_network
     >>> alarm = read_network("example:alarm")
     >>> type(mechanism_named("auto", alarm, epsilon=1, delta="1e-6")).__name__

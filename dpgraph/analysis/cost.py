@@ -536,16 +536,7 @@ def _margins(network: Network | Probabilities) -> dict[Family, Reals]:
 
 
 def cost_grid(report: PrivacyReport, n: int) -> dict[str, Any]:
-    """The comparison of mechanisms, and each family under the best one, at every epsilon and n of a grid.
-
-    The report's epsilon and ``n`` are on the grid, at ``start``. Each of the ``budgets`` has the recommendation in
-    Python, the mechanisms (``rmse`` for each n), the families (``GRID_COLUMNS``), and ``tv`` and ``kl`` for each n.
-
-    >>> from dpgraph.files.networks import read_network
-    >>> grid = cost_grid(privacy_cost(read_network("example:asia"), epsilon=1), 700)
-    >>> len(grid["budgets"]), grid["rows"][:3]
-    (10, [100, 300, 700])
-    """
+    """Mechanisms, and families under the best (``GRID_COLUMNS``), at each epsilon and n of a grid, ``start`` at theirs."""
     coarse = len(report.network.families) > MANY_VARIABLES
     epsilons = sorted({report.epsilon, *map(exact, FEW_BUDGETS if coarse else BUDGETS)})
     rows = sorted({n, *(one for one in ROWS if not coarse or str(one).startswith("1"))})

@@ -43,12 +43,7 @@ def statistics_of(network: Network, rows: Rows) -> Counts:
 
 
 def all_neighbours(network: Network, unit: PrivacyUnit, most: int = MOST_PAIRS) -> Enumeration | None:
-    """All pairs, beside as many rows of others as are possible with so many pairs at most; None where there are more.
-
-    >>> coin = Network.of({"side": ["head", "tail"]}, {})
-    >>> [len(all_neighbours(coin, PrivacyUnit(relation)).pairs) for relation in ("replace", "add-remove")]
-    [6, 12]
-    """
+    """All pairs, beside as many rows of others as keep them within so many pairs; None where there are more."""
     kinds, rows = math.prod(network.domain.sizes.values()), unit.rows_per_person
     if kinds > most:
         return None

@@ -271,16 +271,7 @@ PLAIN = (str, bytes, int, bool, float, complex, type(None), range, slice, set, f
 def difference(
     one: Any, other: Any, where: str = "the value", seen: dict[tuple[int, int], Any] | None = None, depth: int = 0
 ) -> str | None:
-    """The first part in which two values differ, without a word of its content, or None if all parts are equal.
-
-    Containers, arrays, frames, random generators and objects with attributes are compared by their contents, but for
-    fields that a dataclass leaves out of comparisons. A type that cannot be compared raises InferenceError.
-
-    >>> difference({"a": [1, 2]}, {"a": [1, 3]})
-    "the value['a'][1]"
-    >>> difference(np.zeros(2), np.zeros(2)) is None
-    True
-    """
+    """The first part in which two values differ, without its content, or None; InferenceError where unknown."""
     seen = {} if seen is None else seen
     if one is other or (id(one), id(other)) in seen:
         return None

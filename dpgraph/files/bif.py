@@ -59,12 +59,7 @@ _DECIMALS = re.compile(r"[0-9eE.+\-,\s]*+", re.ASCII)
 
 
 def read_bif(text: str) -> Probabilities:
-    """Reads BIF text; the rounding of a row's sum, 1e-6 at most, is divided out.
-
-    >>> text = "variable rain { type discrete [ 2 ] { no, yes }; } probability ( rain ) { table 0.8, 0.2; }"
-    >>> read_bif(text).table("rain")
-    array([0.8, 0.2])
-    """
+    """Reads BIF text; the rounding of a row's sum, 1e-6 at most, is divided out."""
     source, declared = _Source(text), _Declared()
     try:
         _read(source, declared)

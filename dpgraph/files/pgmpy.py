@@ -155,12 +155,7 @@ def _named_for_bif(probabilities: Probabilities) -> Probabilities:
 
 
 def _bif_words(words: Iterable[str], *, names: bool = False) -> dict[str, str]:
-    """Levels, or names of variables, as BIF keeps them; it tells names apart without case.
-
-
-    >>> _bif_words(["hs or lower", "hs_or_lower", "été"])
-    {'hs or lower': 'hs_or_lower_2', 'hs_or_lower': 'hs_or_lower', 'été': 'ete'}
-    """
+    """Levels, or names of variables, as BIF keeps them; it tells names apart without case."""
     given = list(words)
     if len(set(given)) < len(given):
         raise NetworkError("two levels read the same as text")

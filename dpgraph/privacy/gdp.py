@@ -32,14 +32,7 @@ SMALL_SCALE, LARGE_SCALE = 0.25, 4
 
 @lru_cache(maxsize=4096)
 def unit_shift(scale: float) -> Fraction:
-    """The square of the least mu of discrete Gaussian noise on a number that moves by 1 (proofs.md P127).
-
-    mu = 2 Phi^-1((1 + p0) / 2), with p0 = 1 / sum_j exp(-j^2 / (2 scale^2)) the largest probability of the law. Where
-    scale is large, the sum is at least scale sqrt(2 pi) (Poisson's summation formula), and equal to it in 50 digits.
-
-    >>> round(math.sqrt(unit_shift(2.0)) * 2, 6)
-    1.010651
-    """
+    """The square of the least mu of discrete Gaussian noise on a number that moves by 1 (proofs.md P127)."""
     if scale < SMALL_SCALE:
         return rounded(4 / Fraction(scale) ** 2, up=True)
     import mpmath

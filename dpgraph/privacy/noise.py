@@ -248,21 +248,7 @@ def calibrated_gaussian_scale(l2_squared: int, rho: Fraction, largest: float = M
 
 
 def scale_of_mu(l2_squared: int, mu_squared: Fraction, largest: float = MAX_SCALE) -> float:
-    """The smallest float scale, to twelve digits, whose discrete Gaussian noise is mu-GDP (proofs.md P127).
-
-    The condition is l2_squared * unit_shift(scale) <= mu_squared.
-
-    Args:
-        l2_squared: The squared L2 sensitivity of the integer statistics.
-        mu_squared: The square of their mu.
-        largest: The largest scale from which something could be learned.
-
-    Raises:
-        ReleaseError: If the scale would be larger.
-
-    >>> round(scale_of_mu(1, Fraction(1, 4)), 4)
-    2.0209
-    """
+    """The smallest float scale, to twelve digits, with l2_squared * unit_shift(scale) <= mu_squared (P127)."""
     if l2_squared < 1 or mu_squared <= 0:
         raise ReleaseError(f"a noise scale needs sensitivity >= 1 and mu > 0; got {l2_squared}, {mu_squared}")
     step = mu_squared / l2_squared  # the largest square of mu for a shift by 1

@@ -170,11 +170,7 @@ claims where 1 % of the false ones pass; a suspicion of 1 in 10 rises to at most
 
 
 def percent(share: Fraction | float) -> str:
-    """A share in percent to three digits, never rounded down.
-
-    >>> percent(Fraction(1, 100)), percent(0.0271828), percent(0.99991)
-    ('1 %', '2.72 %', '100 %')
-    """
+    """A share in percent to three digits, never rounded down."""
     value = Fraction(share)
     digits = Context(prec=3, rounding=ROUND_CEILING).divide(Decimal(100 * value.numerator), Decimal(value.denominator))
     text = f"{digits:f}"

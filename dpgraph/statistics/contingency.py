@@ -64,17 +64,7 @@ def add_tables(
     totals: Sequence[Integers],
     fast: bool | None = None,
 ) -> None:
-    """Adds the counts of tables over encoded columns, in place.
-
-    ``columns`` are codes, one array of n for each variable; ``sizes`` are the numbers of levels, above every code;
-    ``tables`` the positions of their variables; ``totals`` the cells of each table in C order, flat. Compiled loops are
-    used where they pay, unless ``fast`` says.
-
-    >>> total = np.zeros(4, np.int64)
-    >>> add_tables([np.array([0, 1, 1], np.uint8)] * 2, [2, 2], [(0, 1)], [total])
-    >>> total.tolist()
-    [1, 0, 0, 2]
-    """
+    """Adds counts of tables (positions of variables) to ``totals``, flat in C order; compiled where it pays."""
     rows = len(columns[0]) if columns else 0
     kernels = _paying_kernels(rows, sizes, tables, fast)
     narrow = [all(sizes[v] <= MOST_LEVELS for v in table) for table in tables]

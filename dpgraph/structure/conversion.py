@@ -38,10 +38,7 @@ class _Silence:
 class PublicWords:
     """Calls of a library on rows, in a ``with`` block; any failure is refused in public words, without a context.
 
-    Args:
-        problem: The refusal: the declared name of the column and the rule it broke; the kind of the failure is added.
-        passing: Exceptions that pass as they are: ``OURS``, where dpgraph's own code is called.
-        quiet: True to drop the warnings of all threads as well.
+    ``problem`` is the refusal, ``passing`` exceptions that pass, and ``quiet`` drops warnings of all threads as well.
 
     >>> with PublicWords("column 'age' must hold numbers"):
     ...     [float("Ann")]

@@ -114,13 +114,7 @@ def is_number(kind: pa.DataType) -> bool:
 
 
 def spelled(variable: Variable, boolean: bool = False) -> dict[float, int]:
-    """The position of each level by the number that it spells, false and true as 0 and 1, if no other level spells it.
-
-    ``boolean``: for values that are false or true, which no level stands for among levels that spell other numbers.
-
-    >>> spelled(Categories(["01", "2.0", "?"])), spelled(Categories(["1", "1.0"])), spelled(Categories([True]), True)
-    ({1.0: 0, 2.0: 1}, {}, {1.0: 0})
-    """
+    """The position of each level by the number that it alone spells; ``boolean``: of values false or true."""
     said = [number_said(level) for level in variable.levels] if isinstance(variable, Categories) else []
     many = Counter(said)
     found = {number: at for at, number in enumerate(said) if number is not None and many[number] == 1}
