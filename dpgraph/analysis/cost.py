@@ -536,7 +536,7 @@ def _margins(network: Network | Probabilities) -> dict[Family, Reals]:
 
 
 def cost_grid(report: PrivacyReport, n: int) -> dict[str, Any]:
-    """Mechanisms, and families under the best (``GRID_COLUMNS``), at each epsilon and n of a grid, ``start`` at theirs."""
+    """Mechanisms, and families under the best (``GRID_COLUMNS``), at every epsilon and n of a grid from ``start``."""
     coarse = len(report.network.families) > MANY_VARIABLES
     epsilons = sorted({report.epsilon, *map(exact, FEW_BUDGETS if coarse else BUDGETS)})
     rows = sorted({n, *(one for one in ROWS if not coarse or str(one).startswith("1"))})

@@ -193,7 +193,7 @@ class SampledWeights:
 
 
 def largest_squared_norm(design: LinearDesign) -> int:
-    """The largest squared norm of a row's columns without the target, attained: 1 each, or 1 a variable of more levels."""
+    """The largest squared norm of a row's columns without the target, attained: 1 a column, 1 a variable of levels."""
     columns = design.columns[:-1]
     groups = {column.variable for column in columns if column.kind == "level"}
     return sum(column.kind != "level" for column in columns) + len(groups)
