@@ -16,6 +16,7 @@ from dpgraph.inference.graphs.factors import FEWEST
 from dpgraph.inference.graphs.joint import LARGEST, QUICK_STEPS, Joint, fitted_joint, is_small, read_network
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.graphs.pair_estimates import Pairs, declared_domain, read_pairs
+from dpgraph.inference.graphs.refitting import refitted_posterior
 from dpgraph.inference.graphs.reading import grow, smoothed
 from dpgraph.privacy.errors import InferenceError, PriorWarning
 from dpgraph.privacy.records import joint_release, released_value
@@ -69,6 +70,22 @@ def choose_network(noisy: Any, *, constraints: Constraints | None = None, progre
         return choose_within(together, limits)
 
 
+def learned_from(model: Any) -> Any:
+    """What a release says, for models and questions: a posterior, or of tables without a graph a learned network.
+
+    Anything else is returned as it is.
+
+    Raises:
+        InferenceError: If the release is of something else than counts of a network or of pairs.
+    """
+    value, _ = released_value(model)
+    if not isinstance(value, NoisyCounts | NoisyCoefficients | JointCounts):
+        return model
+    if isinstance(single_releases(value)[0].network, Margins):
+        return choose_network(model)
+    return posterior(model, draws=FEW, seed=0)
+
+
 def choose_within(noisy: Any, constraints: Limits) -> LearnedNetwork:
     """As ``choose_network``, by constraints that were read."""
     value, provenance = released_value(noisy)
@@ -84,9 +101,8 @@ def choose_within(noisy: Any, constraints: Limits) -> LearnedNetwork:
             PriorWarning,
             stacklevel=2,
         )
-    return LearnedNetwork(
-        found, noisy, "pairs", "a release of pairs", partial(_again, pairs, constraints, small), constraints
-    )
+    again, refit = partial(_again, pairs, constraints, small), partial(refitted_posterior, pairs, small)
+    return LearnedNetwork(found, noisy, "pairs", "a release of pairs", again, refit, constraints)
 
 
 def borrows(domain: Domain) -> bool:

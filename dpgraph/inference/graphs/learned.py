@@ -11,12 +11,15 @@ import numpy as np
 
 from dpgraph.inference.arguments import check_whole_number, seeded
 from dpgraph.inference.draws import warn_if_not_mixed
-from dpgraph.inference.graphs.averaging import affordable, averaged_posterior
+from dpgraph.inference.graphs.averaging import PATIENCE, affordable, averaged_posterior
 from dpgraph.inference.graphs.constraints import Limits
 from dpgraph.inference.methods import Records
-from dpgraph.inference.network.posterior import holds_families, posterior_beyond_tables
+from dpgraph.inference.network.draws import PosteriorDraws
+from dpgraph.inference.network.evidence import evidence_for
+from dpgraph.inference.network.posterior import holds_families, posterior_beyond_tables, seconds_of_records
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.posterior import posterior
+from dpgraph.inference.queries.tables import DrawnTables, tables_given
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Provenance, joined, released_value
 from dpgraph.structure.network import Network
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
 
 #: Graphs that are chosen again, on draws of the pairs, unless it is said how many.
 DRAWS = 20
+#: Draws from the posterior for questions and models, unless it is said how many.
+FEW = 200
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,7 @@ class LearnedNetwork:
     method: str
     reason: str
     _again: Any = field(default=None, repr=False)
+    _refit: Any = field(default=None, repr=False)
     _constraints: Limits | None = field(default=None, repr=False)
 
     @property
@@ -143,6 +149,9 @@ class LearnedNetwork:
         about it are too narrow (on simulated worlds 90 % intervals held .79 of the answers, averaged ones .89). A
         family inside one measured table is read as by ``dg.posterior``; else chains of records read all tables.
 
+        ``method="refitted"`` fits the chosen graph's tables again to pairs drawn given the release: seconds at any
+        number of rows. It is the default where chains are forecast to take more than a minute.
+
         Args:
             graphs: ``"averaged"``, ``"chosen"``, or ``"auto"``: averaged in small domains, where chains of records are
                 forecast to take a minute at most or are the only way, without another method or a numeric prior.
@@ -159,6 +168,8 @@ class LearnedNetwork:
             raise InferenceError(f"graphs must be 'auto', 'chosen' or 'averaged'; got {graphs!r:.60}")
         value, provenance = released_value(self.release)
         tables = holds_families(value, self.network)
+        if self._refits(value, tables, graphs, **settings):
+            return replace(self._refitted(**settings), provenance=provenance)
         if graphs == "averaged" or (graphs == "auto" and self._averages(value, tables, **settings)):
             if self._constraints is None:
                 raise InferenceError(
@@ -171,6 +182,29 @@ class LearnedNetwork:
         made = posterior_beyond_tables(value, self.network, rng=rng, **settings).judged()
         warn_if_not_mixed(made.diagnostics)
         return replace(made, provenance=provenance)
+
+    def _refits(self, value: Any, tables: bool, graphs: str, **settings: Any) -> bool:
+        """True where tables are refitted: as asked, or since chains, the only other way, would take too long."""
+        asked = settings.get("method", "auto")
+        if asked != "auto" or graphs == "averaged" or self._refit is None or tables or settings.get("prior") is not None:
+            return asked == "refitted" and self._refit is not None
+        if graphs == "auto" and self._averages(value, tables, **settings):
+            return False
+        return seconds_of_records(evidence_for(self.network, value), Records(), settings.get("draws", 1000)) > PATIENCE
+
+    def _refitted(
+        self, *, draws: int = 1000, seed: Any = None, progress: bool = False, method: Any = None, prior: Any = None
+    ) -> PosteriorDraws:
+        if prior is not None:
+            raise InferenceError('method="refitted" has no prior: what the release says decides; leave prior out')
+        check_whole_number("draws", draws, 1)
+        return self._refit(self.network, draws=draws, rng=seeded(seed), progress=progress)
+
+    @cached_property
+    def few_draws(self) -> Any:
+        """Two hundred draws from the posterior, the same ones each time, for questions and models."""
+        quick: Any = {} if self._refit is None else {"method": "refitted"}
+        return self.posterior(draws=FEW, seed=0, **quick)
 
     def _averages(self, value: Any, tables: bool, prior: Any = None, method: Any = "auto", **settings: Any) -> bool:
         """True if graphs are averaged by default; ``tables`` where other methods could draw too."""
@@ -200,6 +234,11 @@ class LearnedNetwork:
     def __repr__(self) -> str:
         arcs = sum(len(parents) for parents in self.network.parents.values())
         return f"LearnedNetwork({len(self.network.domain.names)} variables, {arcs} arcs, method={self.method!r})"
+
+
+@tables_given.register
+def _few_draws(model: LearnedNetwork) -> DrawnTables:
+    return tables_given(model.few_draws)
 
 
 def _graphs(again: Any, draws: int, seed: int) -> tuple[Network, ...]:

@@ -7,6 +7,7 @@ to independence; where pairs borrow from each other, towards the common factors 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -69,7 +70,7 @@ class Pairs:
     @cached_property
     def excess(self) -> dict[Pair, Reals]:
         """The rows in each cell of each measured pair beyond independence, rows and columns summing to zero."""
-        return {pair: in_cells(self.residuals[pair][0]) - self._uneven(pair) for pair in self.spread}
+        return {pair: in_cells(self.residuals[pair][0]) - self._uneven(pair, self.singles) for pair in self.spread}
 
     @cached_property
     def tables(self) -> dict[Pair, Reals]:
@@ -96,13 +97,15 @@ class Pairs:
     def _population(self) -> tuple[Factors | None, dict[Pair, Part]]:
         return self._parts(sampled=True)
 
-    def redrawn(self, rng: np.random.Generator) -> Pairs:
+    def redrawn(self, rng: np.random.Generator, *, alone: bool = False) -> Pairs:
         """Estimates with the pairs drawn from the posterior of the population's, of which the rows are a sample.
 
         Cells are normal around the shrunk ones, given noise and sampling. A pair depends beyond its common factors,
-        drawn too, as often as it is likely to. Blocks of more variables stay as they were measured.
+        drawn too, as often as it is likely to. Blocks of more variables stay as they were measured, and variables by
+        themselves unless they are drawn as well (``alone``).
         """
         residuals = dict(self.residuals)
+        singles = {name: self._single_redrawn(name, rng) for name in self.singles} if alone else self.singles
         factors, parts = self._population
         drawn = None if factors is None else factors.redrawn(rng)
         for pair, part in parts.items():
@@ -111,8 +114,17 @@ class Pairs:
             common = self._common(drawn, pair)
             excess = own if common is None else common + own
             one, other = (contrasts(self.domain.sizes[name]) for name in pair)
-            residuals[pair] = one @ (excess + self._uneven(pair)) @ other.T, self.residuals[pair][1]
-        return Pairs(self.domain, self.n, self.singles, dict.fromkeys(parts, 0.0), residuals, drawn=True)
+            residuals[pair] = one @ (excess + self._uneven(pair, singles)) @ other.T, self.residuals[pair][1]
+        return Pairs(self.domain, self.n, singles, dict.fromkeys(parts, 0.0), residuals, drawn=True)
+
+    def _single_redrawn(self, name: str, rng: np.random.Generator) -> Reals:
+        """A draw of the population's probabilities of a variable's levels: noise and sampling, both normal."""
+        single = self.singles[name]
+        if (name,) not in self.residuals:
+            return single
+        noise = contrasts(single.size).T @ rng.standard_normal(single.size - 1) * math.sqrt(self.residuals[name,][1])
+        sampled = np.sqrt(self.n * single) * rng.standard_normal(single.size)
+        return positive_shares(single + (noise + sampled - single * sampled.sum()) / self.n)
 
     def _parts(self, *, sampled: bool) -> tuple[Factors | None, dict[Pair, Part]]:
         """The common factors of the rows' pairs and each pair's own part, or of the population's (``sampled``).
@@ -155,9 +167,9 @@ class Pairs:
             return None
         return self.n * in_cells(factors.common(*pair))
 
-    def _uneven(self, pair: Pair) -> Reals:
+    def _uneven(self, pair: Pair, singles: Mapping[str, Reals]) -> Reals:
         """The rows that a pair of independent variables has in each cell beyond even margins' products."""
-        first, second = (self.singles[name] - 1 / self.singles[name].size for name in pair)
+        first, second = (singles[name] - 1 / singles[name].size for name in pair)
         return self.n * np.outer(first, second)
 
     def _sampling(self, block: Family) -> Reals:
