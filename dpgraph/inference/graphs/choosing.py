@@ -14,19 +14,26 @@ from dpgraph import memory
 from dpgraph.inference.graphs.constraints import Constraints, Limits, constraints_within
 from dpgraph.inference.graphs.factors import FEWEST
 from dpgraph.inference.graphs.joint import LARGEST, QUICK_STEPS, Joint, fitted_joint, is_small, read_network
-from dpgraph.inference.graphs.learned import LearnedNetwork
+from dpgraph.inference.graphs.learned import FEW, LearnedNetwork
 from dpgraph.inference.graphs.pair_estimates import Pairs, declared_domain, read_pairs
-from dpgraph.inference.graphs.refitting import refitted_posterior
 from dpgraph.inference.graphs.reading import grow, smoothed
+from dpgraph.inference.graphs.refitting import refitted_posterior
+from dpgraph.inference.network.evidence import single_releases
+from dpgraph.inference.posterior import posterior
 from dpgraph.privacy.errors import InferenceError, PriorWarning
 from dpgraph.privacy.records import joint_release, released_value
 from dpgraph.structure.domain import Domain
+from dpgraph.structure.joint import JointCounts
+from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Network
-from dpgraph.structure.tables import Probabilities
+from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities
 from dpgraph.waiting import waiting
 
 #: Bytes that a choice takes, as measured: for each cell of a pair or of a joint, each pair, each cell of a family.
 BYTES_PER_CELL, BYTES_PER_PAIR, BYTES_PER_FAMILY_CELL = 80, 1250, 16
+
+#: The most cells of a joint that is fitted again for each draw, for the time that takes.
+MOST_REFITTED = 4096
 
 
 def choose_network(noisy: Any, *, constraints: Constraints | None = None, progress: bool = False) -> LearnedNetwork:
@@ -101,7 +108,9 @@ def choose_within(noisy: Any, constraints: Limits) -> LearnedNetwork:
             PriorWarning,
             stacklevel=2,
         )
-    again, refit = partial(_again, pairs, constraints, small), partial(refitted_posterior, pairs, small)
+    again, refit = partial(_again, pairs, constraints, small), None
+    if not small or math.prod(pairs.domain.sizes.values()) <= MOST_REFITTED:
+        refit = partial(refitted_posterior, pairs, small)
     return LearnedNetwork(found, noisy, "pairs", "a release of pairs", again, refit, constraints)
 
 

@@ -51,13 +51,13 @@ def is_small(domain: Domain) -> bool:
     return math.prod(domain.sizes.values()) <= MOST_CELLS
 
 
-def fitted_joint(pairs: Pairs, steps: int | None = None) -> Reals:
+def fitted_joint(pairs: Pairs, steps: int | None = None, start: Reals | None = None) -> Reals:
     """The joint probabilities, axes in the domain's order, with log-linear terms that are fitted to the residuals.
 
     The terms are of variables, of measured pairs, and of further measured tables of ``LARGEST`` variables. Errors of
     residual blocks are uncorrelated, each with one variance (proofs.md P30). Against fitting noise, pairs are shrunk
     towards none first, and larger blocks towards the joint of the pairs. ``steps`` bounds L-BFGS; None by the number of
-    cells.
+    cells. ``start`` is a joint that is thought to be near.
     """
     alone = reduce(np.multiply.outer, [pairs.singles[name] for name in pairs.domain.names], np.ones(()))
     small = _Terms(pairs, 2)
@@ -65,7 +65,7 @@ def fitted_joint(pairs: Pairs, steps: int | None = None) -> Reals:
         return alone
     steps = steps or min(max(ALL_CELLS // alone.size, STEPS[0]), STEPS[1])
     wanted = [_wanted(pairs, block).ravel() for block in small.blocks]
-    joint = _fit(small, wanted, pairs, alone, steps)
+    joint = _fit(small, wanted, pairs, alone if start is None else start, steps)
     whole = _Terms(pairs, LARGEST)
     further = _beyond_pairs(pairs, whole, joint)
     return _fit(whole, [*wanted, *further], pairs, joint, steps) if further else joint

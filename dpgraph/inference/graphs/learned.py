@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #: Graphs that are chosen again, on draws of the pairs, unless it is said how many.
 DRAWS = 20
 #: Draws from the posterior for questions and models, unless it is said how many.
-FEW = 200
+FEW = 100
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,13 @@ class LearnedNetwork:
     def _refits(self, value: Any, tables: bool, graphs: str, **settings: Any) -> bool:
         """True where tables are refitted: as asked, or since chains, the only other way, would take too long."""
         asked = settings.get("method", "auto")
-        if asked != "auto" or graphs == "averaged" or self._refit is None or tables or settings.get("prior") is not None:
+        if (
+            asked != "auto"
+            or graphs == "averaged"
+            or self._refit is None
+            or tables
+            or settings.get("prior") is not None
+        ):
             return asked == "refitted" and self._refit is not None
         if graphs == "auto" and self._averages(value, tables, **settings):
             return False
@@ -202,7 +208,7 @@ class LearnedNetwork:
 
     @cached_property
     def few_draws(self) -> Any:
-        """Two hundred draws from the posterior, the same ones each time, for questions and models."""
+        """A hundred draws from the posterior, the same ones each time, for questions and models."""
         quick: Any = {} if self._refit is None else {"method": "refitted"}
         return self.posterior(draws=FEW, seed=0, **quick)
 

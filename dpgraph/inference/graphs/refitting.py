@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpgraph.inference.graphs.joint import QUICK_STEPS, fitted_joint
+from dpgraph.inference.graphs.joint import fitted_joint
 from dpgraph.inference.graphs.pair_estimates import Pairs
 from dpgraph.inference.graphs.reading import family_table, smoothed
 from dpgraph.inference.network.draws import PosteriorDraws
@@ -21,21 +21,28 @@ from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities, margin
 from dpgraph.waiting import counted, waiting
 
+#: Steps of L-BFGS from the joint of the released pairs to that of drawn ones.
+FEW_STEPS = 12
+
 
 def refitted_posterior(
     pairs: Pairs, small: bool, network: Network, *, draws: int, rng: np.random.Generator, progress: bool = False
 ) -> PosteriorDraws:
     """Independent draws of a network's tables; ``small`` where the joint of all variables is written down."""
     with waiting("drawing tables", progress):
-        made = [_refitted(pairs, pairs.redrawn(rng, alone=True), small, network) for _ in counted(range(draws))]
+        near = fitted_joint(pairs) if small else None
+        made = [_refitted(pairs, pairs.redrawn(rng, alone=True), near, network) for _ in counted(range(draws))]
     tables = {name: np.stack([one.table(name) for one in made])[None] for name in network.domain.names}
     return PosteriorDraws(network, FrozenMap(tables), "refitted", "fitted again to pairs drawn given the release")
 
 
-def _refitted(pairs: Pairs, drawn: Pairs, small: bool, network: Network) -> Probabilities:
-    """The tables of a network, fitted to drawn pairs and smoothed by the noise of the released ones."""
-    if small:
-        names, joint = network.domain.names, fitted_joint(drawn, QUICK_STEPS)
+def _refitted(pairs: Pairs, drawn: Pairs, near: Reals | None, network: Network) -> Probabilities:
+    """The tables of a network, fitted to drawn pairs and smoothed by the noise of the released ones.
+
+    ``near`` is the joint of the released pairs, where that is written down.
+    """
+    if near is not None:
+        names, joint = network.domain.names, fitted_joint(drawn, FEW_STEPS, near)
         found = {name: margin(joint, names, network.family(name)) for name in names}
     else:
         found = dict(_grown(drawn, network))
