@@ -16,16 +16,18 @@ from dpgraph.inference.markov.sampler import check_fit, check_settings
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.models.hmm import HiddenMarkovModel, MarkovScores, hmm_network, markov_scores
 from dpgraph.models.markov_counts import MOST_STATES, check_choice, fit_hmm, markov_baselines
-from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError
 from dpgraph.privacy.noise import Noise
-from dpgraph.privacy.records import Number, PrivacyUnit, exact
+from dpgraph.privacy.records import Number, PrivacyUnit, Release, exact
 from dpgraph.statistics.counts import count
 from dpgraph.statistics.rows.codes import Codes, encode
 from dpgraph.statistics.rows.features import domain_of_rows
 from dpgraph.structure.conversion import is_table
 from dpgraph.structure.domain import Domain, DomainError
+from dpgraph.structure.joint import learning
 from dpgraph.structure.network import Network
+from dpgraph.structure.tables import NoisyCounts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,6 +111,7 @@ class PrivateHMM(BaseEstimator):
     model_: HiddenMarkovModel = field(init=False)
     held_out_: npt.NDArray[np.bool_] = field(init=False)
     release_: Any = field(init=False)
+    privacy_cost_: Any = field(init=False)
 
     def fit(self, log: Any, y: Any = None, *, held_out: Any = None) -> Self:
         """Charges the budget, releases noisy counts, and samples the model given them.
@@ -148,17 +151,51 @@ class PrivateHMM(BaseEstimator):
             cap = cap_for(self.person, budget, None, self.noise)
             counts = count(log, network, person=cap, progress=self.progress)
             released = fit.release(counts, mechanism, log, budget)
-            settings: dict[str, Any] = {**numbers, "sampler": self.sampler, "inference": self.inference}
-            settings |= {"held_out": hidden, "most_states": self.most_states, "sequence_effects": self.sequence_effects}
-            settings |= {"sequence": self.sequence, "time": self.time, "progress": self.progress}
-            model = fit_hmm(released, self.n_states, seed=inference_seed(self.random_state), **settings)
-            new.model_, new.held_out_ = model, hidden
-            new.transition_, new.states_ = model.transition_frame(), model.state_probabilities
-            new.emissions_ = {name: model.emission_frame(name) for name in model.fields}
-            new.states_used_ = float(model.states_used.mean())
-            new.diagnostics_, new.choice_ = model.diagnostics, model.choice
+            new._learn(released, hidden)
             warn_if_drowned(released.value, pooled=max(1.0, hidden.size / new.states_used_))
         return self
+
+    @classmethod
+    def from_release(
+        cls,
+        release: Release[Any],
+        n_states: int | str = 2,
+        *,
+        sequence: str,
+        time: str,
+        held_out: Any = None,
+        **settings: Any,
+    ) -> Self:
+        """A fitted model of an existing release whose tables hold {field, sequence, time} of each field; free.
+
+        ``settings`` are those of the class that say how to learn, and ``held_out`` is that of ``fit``.
+
+        Raises:
+            NetworkError: If a table is not there.
+            ReleaseError, InferenceError: If it is no release of counts, or a setting is refused.
+        """
+        if not isinstance(release.value, NoisyCounts):
+            raise ReleaseError(
+                f"a hidden Markov model is learned from noisy counts; got {type(release.value).__name__}"
+            )
+        network = hmm_network(release.value.network.domain, sequence, time)
+        new = cls(n_states, network.domain, release.event.epsilon, sequence, time, unit=release.unit, **settings)
+        new.release_, new.privacy_cost_ = release, cost(release)
+        new._learn(release.map(lambda value: learning(value, network)), new._cell_flags(network.domain, held_out))
+        return new
+
+    def _learn(self, released: Release[Any], hidden: npt.NDArray[np.bool_]) -> None:
+        """Fits the model to a release, and sets the attributes of a fit."""
+        settings: dict[str, Any] = {"chains": self.chains, "iterations": self.iterations, "burn_in": self.burn_in}
+        settings |= {"sampler": self.sampler, "inference": self.inference}
+        settings |= {"held_out": hidden, "most_states": self.most_states, "sequence_effects": self.sequence_effects}
+        settings |= {"sequence": self.sequence, "time": self.time, "progress": self.progress}
+        model = fit_hmm(released, self.n_states, seed=inference_seed(self.random_state), **settings)
+        self.model_, self.held_out_ = model, hidden
+        self.transition_, self.states_ = model.transition_frame(), model.state_probabilities
+        self.emissions_ = {name: model.emission_frame(name) for name in model.fields}
+        self.states_used_ = float(model.states_used.mean())
+        self.diagnostics_, self.choice_ = model.diagnostics, model.choice
 
     def _check_memory(self, network: Network) -> None:
         """Refuses inference without room for it, before any row is counted."""

@@ -40,11 +40,11 @@ from dpgraph.inference.classifier.posterior import check_classifier, classifier_
 from dpgraph.inference.network.plug_in import check_posterior, plug_in_posterior
 from dpgraph.mechanisms.additive.laplace import label_first
 from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
-from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.checks import near
 from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError
 from dpgraph.privacy.noise import Noise
-from dpgraph.privacy.records import Number, PrivacyUnit, exact
+from dpgraph.privacy.records import Number, PrivacyUnit, Release, exact
 from dpgraph.statistics.counts import Counts, count
 from dpgraph.statistics.rows.codes import encode
 from dpgraph.statistics.rows.features import is_unread
@@ -114,6 +114,8 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
 
     classes_: npt.NDArray[Any] = field(init=False)
     model_: NaiveBayes = field(init=False)
+    release_: Any = field(init=False)
+    privacy_cost_: Any = field(init=False)
     posterior_: Any = field(init=False)
 
     def fit(self, X: Any, y: Any, *, person: Any = None) -> Self:
@@ -168,6 +170,20 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
             if rows is X:
                 keep_names(new, new.model_.features)
         return self
+
+    @classmethod
+    def from_release(cls, release: Release[Any], target: str, *, prior: float = 1.0, random_state: Any = None) -> Self:
+        """A fitted classifier of an existing release whose tables hold each variable with the target; free.
+
+        ``prior`` and ``random_state`` are those of the class; refusals are those of ``NaiveBayes.from_release``.
+        """
+        settings: Any = {"prior": prior, "random_state": random_state, "unit": release.unit, "target": target}
+        model = NaiveBayes.from_release(release, target, prior=prior, seed=inference_seed(random_state))
+        new = cls(model.probabilities.network.domain, release.event.epsilon, **settings)
+        new.release_, new.privacy_cost_ = release, cost(release)
+        new.model_, new.posterior_, new.classes_ = model, model.posterior, model.classes_
+        keep_names(new, model.features)
+        return new
 
     def _check_settings(self) -> None:
         """Refuses bad settings before any row is read."""

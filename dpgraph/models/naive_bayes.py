@@ -14,18 +14,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.inference.classifier.posterior import classifier_posterior
 from dpgraph.inference.network.draws import PosteriorDraws
+from dpgraph.inference.network.evidence import read_released, single_releases
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.network.queries import code_columns, row_count
 from dpgraph.inference.queries.tables import DrawnTables, drawn_tables, tables_given
 from dpgraph.privacy.display import MOST_ROWS, as_html, counted, short, summary
 from dpgraph.privacy.errors import InferenceError
-from dpgraph.privacy.records import Provenance, Release, joined, released_value
+from dpgraph.privacy.records import Provenance, Release, joined, joint_release, released_value
 from dpgraph.structure.conversion import is_table
 from dpgraph.structure.domain import Domain, DomainError, NetworkError
 from dpgraph.structure.network import Network
 from dpgraph.structure.rowwise import added, columns_to_predict
-from dpgraph.structure.tables import Probabilities, Reals
+from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities, Reals
 
 #: What the arcs of these models are called where an intervention is refused.
 ARCS = "a naive Bayes model"
@@ -176,6 +178,32 @@ class NaiveBayes(_Predictions):
             raise NetworkError("the posterior is of another network than the tables")
         if self.posterior is not None and not _are_means(self.probabilities, self.posterior.mean()):
             raise InferenceError("the tables are not the means of the posterior: they are of another release")
+
+    @classmethod
+    def from_release(cls, release: Any, target: str, *, prior: float = 1.0, seed: int = 0) -> NaiveBayes:
+        """The model of a release whose tables hold each variable with the target, such as ``all_pairs``; free.
+
+        It learns as ``PrivateNaiveBayes`` does; ``prior`` and ``seed`` are those of ``classifier_posterior``.
+
+        Raises:
+            NetworkError: If the target is not a variable, or some feature is in no table with it.
+            InferenceError: If it is no release of counts or coefficients, or the prior is refused.
+        """
+        value = released_value(joint_release(release) if isinstance(release, list | tuple) else release)[0]
+        parts = single_releases(value)
+        if not all(isinstance(part, NoisyCounts | NoisyCoefficients) for part in parts):
+            raise InferenceError(f"a naive Bayes model is learned from noisy tables; got {type(value).__name__}")
+        network = naive_bayes_network(parts[0].network.domain, target)
+        tables = [key for part in parts for key in (part.tables if isinstance(part, NoisyCounts) else part.blocks)]
+        apart = [name for name in network.domain.names if not any({name, target} <= {*key} for key in tables)]
+        if apart:
+            raise NetworkError(
+                f"no table of this release holds {target!r} with {', '.join(apart)}: a naive Bayes model of it needs a "
+                "table of each with it, as dg.all_pairs(domain) and dg.naive_bayes_network(domain, target) have"
+            )
+        given, provenance = read_released(release, network)
+        posterior = replace(classifier_posterior(given, target, prior=prior, seed=seed), provenance=provenance)
+        return cls(target, posterior.mean(), posterior)
 
     @property
     def _tables(self) -> tuple[Probabilities, ...]:
