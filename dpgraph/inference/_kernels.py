@@ -14,8 +14,8 @@ from typing import Any
 COMPILING = "compiling the sampler once, about {seconds} s"
 #: Processor seconds that loops take to compile, of those that take more than two (``benchmarks/cold_start.py``).
 SECONDS = {
-    "classifier.loops.sweep": 10, "network._kernels.sweep": 6, "regression._kernels.trajectories": 8,
-    "markov.loops.sweep": 20, "markov.effects.sweep": 35, "markov._kernels.gibbs": 5,
+    "classifier.loops.sweep": 7, "network._kernels.sweep": 5, "regression._kernels.trajectories": 7,
+    "markov.loops.sweep": 18, "markov.effects.sweep": 26, "markov._kernels.gibbs": 5,
 }  # fmt: skip
 
 
@@ -63,7 +63,7 @@ def _callable(module: str, inlined: bool, fastmath: tuple[str, ...]) -> dict[str
 
 
 def _makes_arrays(module: str) -> bool:
-    """Whether a function of a module names numpy. If not, no references are counted: a quarter faster, less to compile.
+    """True if a function of a module names numpy. If none does, no references are counted: a quarter faster, less to compile.
 
     numba refuses to make an array there, a copy too.
     """
@@ -81,7 +81,7 @@ def _for_any_number(function: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _loops() -> set[Any]:
-    """Our loops, each added before it is compiled: from now on numba compiles what they call as parts of them.
+    """Our loops, each added before it is compiled: from now on numba compiles their inner functions as parts of them.
 
     A part has no machine code of its own, the loop has it once all its parts are in it: that saves a third of the time.
     There is a line on stderr before a loop of ``SECONDS`` is compiled, not where it is on disk.

@@ -94,10 +94,11 @@ class Unseen(NamedTuple):
     tally: Integers
 
 
-def penalty(plan: Plan, table: int, cell: int, count: Any) -> float:
-    """-ln of the noise law at a cell, up to a constant."""
-    apart = float(plan.released[cell] - count)
-    return plan.absolute[table] * abs(apart) + plan.squares[table] * apart * apart
+def fit_gained(plan: Plan, table: int, cell: int, had: Any, has: Any) -> float:
+    """ln of the ratio of the noise law at a cell whose count changes."""
+    before, after = float(plan.released[cell] - had), float(plan.released[cell] - has)
+    cost, square = plan.absolute[table], plan.squares[table]
+    return cost * abs(before) + square * before * before - (cost * abs(after) + square * after * after)
 
 
 def amount(rng: np.random.Generator, most: int) -> int:
@@ -137,8 +138,8 @@ def transfer(rng: np.random.Generator, plan: Plan, state: Unseen, g: int) -> boo
         return False
     log = math.lgamma(had + 1.0)
     log -= math.lgamma(had - many + 1.0) - math.lgamma(has + 1.0) + math.lgamma(has + many + 1.0)
-    log += penalty(plan, g, source, had) - penalty(plan, g, source, had - many)
-    log += penalty(plan, g, target, has) - penalty(plan, g, target, has + many)
+    log += fit_gained(plan, g, source, had, had - many)
+    log += fit_gained(plan, g, target, has, has + many)
     last = plan.first[g + 1]
     for f in range(plan.first[g], last):
         x, z = level_of(plan, f, last, u), level_of(plan, f, last, v)
@@ -210,7 +211,7 @@ def relabel(rng: np.random.Generator, plan: Plan, state: Unseen) -> bool:
         for cell in range(plan.start[g], plan.start[g + 1]):
             if state.change[cell] != 0:
                 had = state.counts[cell]
-                log += penalty(plan, g, cell, had) - penalty(plan, g, cell, had + state.change[cell])
+                log += fit_gained(plan, g, cell, had, had + state.change[cell])
     if log < 0.0 and rng.random() >= math.exp(log):
         for at in range(len(state.margins)):
             state.margins[at] = int(state.room[at])
@@ -347,7 +348,7 @@ def kept_or_not(rng: np.random.Generator, plan: Plan, state: Unseen, g: int, log
     for cell in range(first, end):
         if state.change[cell] != 0:
             had = state.counts[cell]
-            log += penalty(plan, g, cell, had) - penalty(plan, g, cell, had + state.change[cell])
+            log += fit_gained(plan, g, cell, had, had + state.change[cell])
     accepted = log >= 0.0 or rng.random() < math.exp(log)
     for cell in range(first, end):
         moved = state.change[cell]
