@@ -28,9 +28,9 @@ import numpy.typing as npt
 from dpgraph.privacy.checks import Reals, check_whole
 from dpgraph.privacy.composition import SUMS, basic, summed_cost
 from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.gdp import rounded
 from dpgraph.privacy.noise import Noise, exp_bounds
 from dpgraph.privacy.records import Event, Number, PrivacyCost, exact, exact_delta
-from dpgraph.privacy.rounding import rounded
 
 State = TypeVar("State")
 LogDensity = Callable[[State], float]

@@ -36,6 +36,7 @@ from dpgraph.mechanisms.selection.lattice import (
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.privacy.checks import Flags, Integers, Reals, check_choice, check_whole
 from dpgraph.privacy.errors import FileError, InferenceError, ReleaseError
+from dpgraph.privacy.gdp import rounded
 from dpgraph.privacy.measurements import Selection
 from dpgraph.privacy.noise import Noise, rho_of_epsilon, selection_scale
 from dpgraph.privacy.records import (
@@ -49,7 +50,6 @@ from dpgraph.privacy.records import (
     joined,
     released_value,
 )
-from dpgraph.privacy.rounding import rounded
 from dpgraph.structure.domain import Level, NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.markov import check_markov_network, checked_laws, transition_counts

@@ -28,11 +28,10 @@ import numpy as np
 
 from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.errors import ReleaseError
-from dpgraph.privacy.gdp import epsilon_of_mu, mu_within, pure_mu_squared
+from dpgraph.privacy.gdp import epsilon_of_mu, mu_within, pure_mu_squared, rounded
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, Measurement, NoiseLaw, SumZeroLaplace
 from dpgraph.privacy.noise import epsilon_of_rho, exp_bounds, rho_of_epsilon
 from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, decimal, exact, recorded_mu_squared
-from dpgraph.privacy.rounding import rounded
 
 #: Digits of the bounds on exponentials; a scale of 2^50 cancels half of them.
 DIGITS = 80

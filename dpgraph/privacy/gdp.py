@@ -9,14 +9,13 @@ rounded in the direction that promises less: mpmath computes with guard digits, 
 from __future__ import annotations
 
 import math
-from decimal import Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import DiscreteGaussian, Movement, NoiseLaw, Selection
-from dpgraph.privacy.rounding import rounded
 
 #: Digits that mpmath computes with; far more than cancellation takes from the twelve that are used.
 DIGITS = 50
@@ -28,6 +27,13 @@ LARGEST_SQUARE, LEAST_SQUARE = 10**12, Fraction(1, 10**200)
 LARGE = 100
 #: Below this scale the mu of discrete Gaussian noise is bounded by 2 / scale; above the other its p0 has a closed form.
 SMALL_SCALE, LARGE_SCALE = 0.25, 4
+
+
+def rounded(value: Fraction | float, *, up: bool) -> Fraction:
+    """A number rounded up or down to twelve decimal digits, so that no cost is printed or kept too low."""
+    context = Context(prec=12, rounding=ROUND_CEILING if up else ROUND_FLOOR)
+    number = Fraction(value)
+    return Fraction(context.divide(Decimal(number.numerator), Decimal(number.denominator)))
 
 
 @lru_cache(maxsize=4096)

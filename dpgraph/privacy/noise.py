@@ -21,9 +21,8 @@ import numpy.typing as npt
 
 from dpgraph.privacy.checks import Integers, Reals
 from dpgraph.privacy.errors import ReleaseError
-from dpgraph.privacy.gdp import unit_shift
+from dpgraph.privacy.gdp import rounded, unit_shift
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, NoiseLaw, SumZeroLaplace
-from dpgraph.privacy.rounding import rounded
 from dpgraph.waiting import counted
 
 #: Above this scale nothing could be learned, and sums of draws would leave 64 bits.

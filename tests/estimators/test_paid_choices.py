@@ -16,10 +16,9 @@ from dpgraph.estimators.learning import METHODS, best_method, learning_task, noi
 from dpgraph.files.documents import document
 from dpgraph.inference.graphs.reading import read_families
 from dpgraph.privacy.composition import mu_squared_of
-from dpgraph.privacy.gdp import epsilon_of_mu
+from dpgraph.privacy.gdp import epsilon_of_mu, rounded
 from dpgraph.privacy.measurements import DiscreteLaplace
 from dpgraph.privacy.records import PAID_IN_PARTS, Event, combined_event
-from dpgraph.privacy.rounding import rounded
 from dpgraph.privacy.structural import event_of
 from tests.files.edits import edited
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy.special import comb
 
 from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.gdp import rounded
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
 from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, Release, decimal, exact, exact_sum
-from dpgraph.privacy.rounding import rounded
 
 NOT_EPSILONS = [
     0,

@@ -28,7 +28,7 @@ from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import Made
 from dpgraph.privacy.composition import LESS, Accounting, Filter, mu_squared_within, pure_within
 from dpgraph.privacy.errors import ReleaseError
-from dpgraph.privacy.gdp import epsilon_of_mu, mu_within, pure_mu_squared, root
+from dpgraph.privacy.gdp import epsilon_of_mu, mu_within, pure_mu_squared, root, rounded
 from dpgraph.privacy.records import (
     PAID_IN_PARTS,
     Event,
@@ -39,7 +39,6 @@ from dpgraph.privacy.records import (
     joint_release,
 )
 from dpgraph.privacy.release import BYTES_PER_NUMBER, BYTES_PER_TABLE, check_memory, checked_source, release
-from dpgraph.privacy.rounding import rounded
 from dpgraph.privacy.scope import RowsRecord
 from dpgraph.statistics.counts import count
 from dpgraph.statistics.table_counts import TableCounts, any_tables

@@ -26,7 +26,7 @@ from dpgraph.mechanisms.additive.plans import (
 from dpgraph.mechanisms.reproduction import check_laws, check_scales, not_measured, register_mechanism, remeasured
 from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.errors import ReleaseError
-from dpgraph.privacy.gdp import epsilon_of_mu, mu_within, root
+from dpgraph.privacy.gdp import epsilon_of_mu, mu_within, root, rounded
 from dpgraph.privacy.measurements import Description, DiscreteGaussian, Measurement, Statistics, partition_movement
 from dpgraph.privacy.noise import (
     MAX_SCALE,
@@ -37,7 +37,6 @@ from dpgraph.privacy.noise import (
     scale_of_mu,
 )
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, concentrated_parts, exact, mu_parts, total_up
-from dpgraph.privacy.rounding import rounded
 from dpgraph.structure.moments import MomentDescription
 from dpgraph.structure.network import Family, Network
 

@@ -25,6 +25,7 @@ from dpgraph.mechanisms.additive.plans import (
 from dpgraph.mechanisms.reproduction import check_laws, check_scales, not_measured, register_mechanism, remeasured
 from dpgraph.privacy.checks import check_choice, near
 from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.gdp import rounded
 from dpgraph.privacy.measurements import (
     Description,
     DiscreteLaplace,
@@ -36,7 +37,6 @@ from dpgraph.privacy.measurements import (
 )
 from dpgraph.privacy.noise import Noise, calibrated_scale
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, concentrated_parts, exact, pure_parts, total_up
-from dpgraph.privacy.rounding import rounded
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 

@@ -17,10 +17,10 @@ import numpy as np
 from dpgraph.mechanisms.reproduction import register_selection
 from dpgraph.privacy.checks import Integers, Reals, check_whole, is_number
 from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.gdp import rounded
 from dpgraph.privacy.measurements import Selection, SelectionLaw
 from dpgraph.privacy.noise import Noise, selection_scale
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, exact
-from dpgraph.privacy.rounding import rounded
 from dpgraph.statistics.table_counts import KEPT_CELLS, TableCounts
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap
