@@ -16,7 +16,7 @@ FALSE_ALARM = 1e-6
 
 @dataclass(frozen=True)
 class Check:
-    """One check: its name, subject, verdict, finding in words, what it sees and is blind to, numbers, and seconds."""
+    """One check: its name, subject, verdict, finding in words, seen and unseen faults, numbers, and seconds."""
 
     name: str
     subject: str

@@ -1,7 +1,7 @@
 """Frozen dataclasses as plain JSON values and back, by the types of their fields.
 
-A dataclass is an object of its fields, without defaults that are None or empty; a union names its member. Only declared
-members are made, and nothing in a file is imported or executed. Exact numbers are text.
+A dataclass is an object of its fields; empty ones with an empty default are left out. A union names its member, and
+only declared members are made: nothing in a file is imported or executed. Exact numbers are text.
 """
 
 from __future__ import annotations
