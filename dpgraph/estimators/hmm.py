@@ -163,12 +163,11 @@ class PrivateHMM(BaseEstimator):
         *,
         sequence: str,
         time: str,
-        held_out: Any = None,
         **settings: Any,
     ) -> Self:
         """A fitted model of an existing release whose tables hold {field, sequence, time} of each field; free.
 
-        ``settings`` are those of the class that say how to learn, and ``held_out`` is that of ``fit``.
+        ``settings`` are those of the class that say how to learn; ``dg.fit_hmm`` takes cells to hold out as well.
 
         Raises:
             NetworkError: If a table is not there.
@@ -181,7 +180,7 @@ class PrivateHMM(BaseEstimator):
         network = hmm_network(release.value.network.domain, sequence, time)
         new = cls(n_states, network.domain, release.event.epsilon, sequence, time, unit=release.unit, **settings)
         new.release_, new.privacy_cost_ = release, cost(release)
-        new._learn(release.map(lambda value: learning(value, network)), new._cell_flags(network.domain, held_out))
+        new._learn(release.map(lambda value: learning(value, network)), new._cell_flags(network.domain, None))
         return new
 
     def _learn(self, released: Release[Any], hidden: npt.NDArray[np.bool_]) -> None:

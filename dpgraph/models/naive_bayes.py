@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.inference.classifier.posterior import classifier_posterior
 from dpgraph.inference.network.draws import PosteriorDraws
-from dpgraph.inference.network.evidence import read_released, single_releases
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.network.queries import code_columns, row_count
 from dpgraph.inference.queries.tables import DrawnTables, drawn_tables, tables_given
@@ -189,6 +187,9 @@ class NaiveBayes(_Predictions):
             NetworkError: If the target is not a variable, or some feature is in no table with it.
             InferenceError: If it is no release of counts or coefficients, or the prior is refused.
         """
+        from dpgraph.inference.classifier.posterior import classifier_posterior
+        from dpgraph.inference.network.evidence import read_released, single_releases
+
         value = released_value(joint_release(release) if isinstance(release, list | tuple) else release)[0]
         parts = single_releases(value)
         if not all(isinstance(part, NoisyCounts | NoisyCoefficients) for part in parts):

@@ -180,6 +180,10 @@ TABLES = {
     "PrivateNaiveBayes.predict_proba, intervals": lambda rows, fitted: quiet(
         fitted["nb"].predict_proba(only(rows, "age"), return_interval=True)
     ),
+    "ConditionalClassifier.predict": lambda rows, fitted: quiet(dg.classifier(fitted["nb"], "sex").predict(rows)),
+    "ConditionalClassifier.predict_proba": lambda rows, fitted: quiet(
+        dg.classifier(fitted["nb"], "sex").predict_proba(rows, return_interval=True)
+    ),
     "NaiveBayes.predict": lambda rows, fitted: quiet(fitted["nb"].model_.predict(rows)),
     "NaiveBayes.predict_proba, rows": lambda rows, fitted: quiet(fitted["nb"].model_.predict_proba(rows)),
     "NaiveBayes.predict_log_joint, rows": lambda rows, fitted: quiet(fitted["nb"].model_.predict_log_joint(rows)),
