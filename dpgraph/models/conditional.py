@@ -65,6 +65,9 @@ def classifier(posterior: Any, target: str, features: Iterable[str] | None = Non
 
 def _kept(model: Any) -> PosteriorDraws | DirichletPosterior | Probabilities:
     """The posterior or the tables behind a model, in a form that a file keeps."""
+    from dpgraph.inference.graphs.choosing import learned_from
+
+    model = learned_from(model)
     value = released_value(model)[0]
     for name in ("", "few_draws", "posterior_", "posterior", "probabilities"):
         one = getattr(value, name, None) if name else value

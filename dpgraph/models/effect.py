@@ -119,7 +119,10 @@ def effect(
     adjusted for nothing: no open path enters smoke
     This is an effect only if the network is causal: an arc is a direct cause, and every common cause of two variables is a variable of the network.
     """  # noqa: E501
+    from dpgraph.inference.graphs.choosing import learned_from
+
     check_probability("interval", interval)
+    posterior = learned_from(posterior)
     network = drawn_tables(posterior).network
     event = outcome if isinstance(outcome, Mapping) else None
     if event is not None and len(event) != 1:

@@ -195,3 +195,22 @@ def test_the_command_prints_what_the_function_finds(tmp_path):
     done = run(main, ["effect", path, "--of", "health", "--on", "pay"])
     assert done.exit_code == 1
     assert "comes before" in done.output
+
+
+def test_a_release_of_a_network_or_of_pairs_is_learned_from_first():
+    """Of nearly exact tables of many rows, predictions and the effect are those of the network."""
+    tables = {"z": [0.4, 0.6], "t": [[0.8, 0.3], [0.2, 0.7]], "y": [[[0.8, 0.6], [0.5, 0.2]], [[0.2, 0.4], [0.5, 0.8]]]}
+    network = dg.Network.of({"z": [0, 1], "t": [0, 1], "y": [0, 1]}, {"t": ["z"], "y": ["t", "z"]})
+    truth = dg.Probabilities(network, tables)
+    rows = dg.sample_rows(truth, 20_000, 0)
+    for measured in (network, dg.all_pairs(network.domain)):
+        budget, noise = dg.Budget(50), dg.testing.SeededNoise(0)
+        released = dg.release(dg.count(rows, measured), dg.LaplaceMechanism(50), budget=budget, noise=noise)
+        model = dg.classifier(released, "y")
+        assert len(model.predict_proba(rows[:3], return_interval=True)) == 3
+        expected = dg.classifier(truth, "y").predict_proba(rows[:50])
+        np.testing.assert_allclose(model.predict_proba(rows[:50]), expected, atol=0.03)
+        if measured is network:
+            found, known = dg.effect(released, "t", "y").answer, dg.effect(truth, "t", "y").answer.mean
+            assert found.low < known < found.high
+            assert found.high - found.low < 0.05
