@@ -329,13 +329,27 @@ def spreads(
             given.spread_reach[follow, f] = adapted(given.spread_reach[follow, f], accepted, speed)
 
 
+def every_move(
+    rng: np.random.Generator, cells: Cells, states: Integers, emissions: Reals, given: Effects, sums: Reals,
+    prior: float, scale: float, speed: float, follow: int, passes: int,
+) -> None:  # fmt: skip
+    """The moves ``level``, ``ridge`` and ``spread``, ``passes`` times."""
+    for _ in range(passes):
+        levels(rng, cells, states, emissions, given, sums, prior, speed, follow)
+        ridge(rng, cells.edges, emissions, given, prior)
+        spreads(rng, cells, states, emissions, given, sums, scale, speed, follow)
+
+
 def sums_of(cells: Cells, states: Integers, size: int, sums: Reals) -> None:
     """Overwrites ``sums`` by the tables of the observed cells of each sequence and state."""
-    sums[:] = 0.0
+    for row in range(sums.shape[0]):
+        for w in range(sums.shape[1]):
+            sums[row, w] = 0.0
     for i in range(states.size):
         if cells.observed[i]:
             r, t = i // states.shape[1], i % states.shape[1]
-            sums[r * size + states[r, t]] += cells.counts[i]
+            for w in range(sums.shape[1]):
+                sums[r * size + states[r, t], w] += cells.counts[i, w]
 
 
 def given_cells(
@@ -346,10 +360,7 @@ def given_cells(
     fill_every_field(cells.edges, emissions, given.effects, given.laws)
     sums = np.empty_like(given.laws)
     sums_of(cells, states, emissions.shape[0], sums)
-    for _ in range(passes):
-        levels(rng, cells, states, emissions, given, sums, prior, speed, 0)
-        ridge(rng, cells.edges, emissions, given, prior)
-        spreads(rng, cells, states, emissions, given, sums, scale, speed, 0)
+    every_move(rng, cells, states, emissions, given, sums, prior, scale, speed, 0, passes)
     fill_every_field(cells.edges, emissions, given.effects, given.laws)
 
 
@@ -374,7 +385,5 @@ def sweep(
             return
         if p < 2:
             fill_every_field(cells.edges, emissions, given.effects, given.laws)
-            levels(rng, cells, states, emissions, given, given.laws, priors[1], speed, 1)
-            ridge(rng, cells.edges, emissions, given, priors[1])
-            spreads(rng, cells, states, emissions, given, given.laws, scale, speed, 1)
+            every_move(rng, cells, states, emissions, given, given.laws, priors[1], scale, speed, 1, 1)
         move_cells(rng, cells, given.laws, key, priors[2:], speed, alone, few, size > 1, p > 0)
