@@ -194,7 +194,7 @@ PLAIN = Kernels(draw_states, gibbs, loops.sweep, effects.given_cells, effects.sw
 
 _kernels.SECONDS |= {"markov.loops.switch": 9, "markov.effects.every_move": 13}
 
-#: What calls the moves of a sweep one after another.
+#: The functions that call the moves of a sweep one after another.
 LISTS = (loops.sweep, loops.move_cells, effects.sweep, effects.given_cells)
 
 
@@ -202,7 +202,7 @@ LISTS = (loops.sweep, loops.move_cells, effects.sweep, effects.given_cells)
 def compiled() -> Kernels:
     """The loops compiled, each when it is first called; the machine code is kept on disk.
 
-    What lists the moves of a sweep stays plain Python: linked into one function they would take a fifth longer.
+    The lists of moves stay plain Python: linked into one function the moves would take a fifth longer to compile.
     """
     return Kernels(*(_compiled(kernel) for kernel in PLAIN))
 
