@@ -12,7 +12,8 @@ Each name has its own help, such as ``help(dg.release)``:
              GaussianMechanism, FourierMechanism, PosteriorSample, MapEstimate, PrivateQuantile
     learn    posterior, HierarchicalPrior, RegressionPrior, pooled, choose_network, Constraints, reconcile, fit_hmm
     ask      query, query_rows, expectation, classifier, effect, sample_rows, Probabilities
-    fit      learn_network, PrivateNaiveBayes, PrivateHMM, PrivateLinearRegression, evaluate, cross_validate
+    fit      learn_network, PrivateClassifier, PrivateNaiveBayes, PrivateHMM, PrivateLinearRegression, evaluate,
+             cross_validate
     keep     save, load, write_html, plot, to_pgmpy, from_pgmpy, to_datatree
     more     methods (of a posterior), questions (contrasts, interventions), results (classes of what functions
              return), statistics (rows as codes), datasets, errors, papers, extension, testing (noise for tests)
@@ -89,6 +90,7 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     # estimators
     from dpgraph.estimators.learning import learn_network as learn_network
     from dpgraph.estimators.evaluation import evaluate as evaluate
+    from dpgraph.estimators.classifier import PrivateClassifier as PrivateClassifier
     from dpgraph.estimators.naive_bayes import PrivateNaiveBayes as PrivateNaiveBayes
     from dpgraph.estimators.hmm import PrivateHMM as PrivateHMM
     from dpgraph.estimators.regression import PrivateLinearRegression as PrivateLinearRegression

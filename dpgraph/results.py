@@ -59,6 +59,7 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     # fitted models
     from dpgraph.models.naive_bayes import NaiveBayes as NaiveBayes
     from dpgraph.models.naive_bayes import NaiveBayesEnsemble as NaiveBayesEnsemble
+    from dpgraph.models.weighted import WeightedNaiveBayes as WeightedNaiveBayes
     from dpgraph.models.conditional import ConditionalClassifier as ConditionalClassifier
     from dpgraph.models.effect import Effect as Effect
     from dpgraph.models.hmm import HiddenMarkovModel as HiddenMarkovModel

@@ -15,7 +15,7 @@ import threading
 import warnings
 import weakref
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -72,17 +72,23 @@ class Fit:
         """
         new = self.new
         budget = fit_budget(mechanism, new.budget, new.unit) if budget is None else budget
+        said = statistics.description
+        self.paying(budget, said.parents if hasattr(said, "parents") else said.names, rows)
+        return self.keep(release(statistics, mechanism, budget=budget, noise=copy.deepcopy(new.noise)))
+
+    def paying(self, budget: Any, names: Iterable[str], rows: Any) -> None:
+        """Warns of what a charge of this budget for these variables would repeat; the charge itself comes next."""
         warn_of_other_rows(budget, rows)
         _warn_of_learned_steps()
-        if new.budget is None and new.noise is None:
-            said = statistics.description
-            names = frozenset(said.parents if hasattr(said, "parents") else said.names)
-            _warn_of_own_budgets(names, PrivacyCost(budget.epsilon, budget.delta))
+        if self.new.budget is None and self.new.noise is None:
+            _warn_of_own_budgets(frozenset(names), PrivacyCost(budget.epsilon, budget.delta))
         self._charges.append((budget, _charges(budget)))
-        new.release_ = release(statistics, mechanism, budget=budget, noise=copy.deepcopy(new.noise))
-        vars(self._estimator)["unfinished_release"] = new.release_
-        new.privacy_cost_ = cost(new.release_)
-        return new.release_
+
+    def keep(self, released: Any) -> Any:
+        """Sets ``release_`` and ``privacy_cost_``, and what remains of a fit that is interrupted from here on."""
+        vars(self._estimator)["unfinished_release"] = self.new.release_ = released
+        self.new.privacy_cost_ = cost(released)
+        return released
 
     def __exit__(self, kind: Any, *_: object) -> None:
         if kind is None:
@@ -162,7 +168,7 @@ def warn_of_other_rows(budget: Any, rows: Any) -> None:
         if budget in _warned or _first_rows[budget](rows):
             return
         _warned.add(budget)
-    warnings.warn(ADVICE, SplitWarning, stacklevel=4)  # past Fit.release and fit
+    warnings.warn(ADVICE, SplitWarning, stacklevel=5)  # past Fit.paying, what pays and fit
 
 
 #: By the names of the variables, the number of fits with budgets of their own and the sum of their costs.
@@ -184,7 +190,7 @@ def _warn_of_own_budgets(names: frozenset[str], price: PrivacyCost) -> None:
             "each fold and candidate; dpgraph.cross_validate has one price. Or give all fits one "
             "budget=dpgraph.Budget(...), which adds, refuses, and ends this warning",
             OwnBudgetWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     with _lock:  # fits in other threads may have been counted since
         before, spent = _alone[names]
@@ -208,7 +214,7 @@ def _warn_of_learned_steps() -> None:
                     "Bins([0, 20, 40]) for a KBinsDiscretizer, categories=[...] for an encoder, bounds_X for a scaler. "
                     "A step that learns nothing, such as FunctionTransformer, is fine",
                     PrivacyLeakWarning,
-                    stacklevel=4,
+                    stacklevel=5,
                 )
         frame = frame.f_back
 

@@ -56,8 +56,143 @@ from dpgraph.structure.network import Network
 MECHANISMS = ("auto", "laplace", "gaussian", "fourier")
 
 
+class DeclaredClassifier(ClassifierMixin, BaseEstimator):
+    """What classifiers of declared rows share: how rows are read, and predictions of a fitted ``model_``."""
+
+    domain: Any
+    target: str | None
+    model_: Any
+    classes_: npt.NDArray[Any]
+    predict_proba: Any
+
+    def _read_rows(self, X: Any, y: Any, person: Any) -> tuple[Any, Domain, str, str | None]:
+        """Rows with the target, their domain, the target and the column of persons."""
+        declared = self._declared()
+        if holds_target(X, y, declared=declared is not None):
+            if declared is None:
+                raise DomainError(
+                    "domain must be a Domain for a path, a query or a table on a cluster; "
+                    f'"infer", by name, takes a table; got {self.domain!r}'
+                )
+            target = named_column(y)
+            if self.target is not None and target != self.target:
+                raise DomainError(f"y names {target!r}, and the target is {self.target!r}")
+            return X, declared, target, person
+        public = declared is None
+        settings: Any = {"public": public, "declared": None if declared is None else declared.names}
+        settings["strict"] = declared is not None and declared.strict
+        given = given_rows(self, X, y, person, lambda many: self._names(many, declared, y), public_y=public, **settings)
+        domain, target = self._inferred(given, y) if declared is None else self._checked(declared, given, y)
+        rows, whose = given.rows(target)
+        return rows, domain, target, whose
+
+    def _declared(self) -> Domain | None:
+        if self.domain is None:
+            raise DomainError(
+                f"{type(self).__name__} needs domain=..., the declared levels of every feature and of the target; "
+                'domain="infer" reads them off the rows, which leaks'
+            )
+        if isinstance(self.domain, str):
+            if self.domain != "infer":
+                raise DomainError(f'domain must be a Domain, or "infer" by name; got {self.domain!r}')
+            return None
+        declared = Domain.of(self.domain)
+        if self.target is not None and self.target not in declared.names:
+            names, hint = ", ".join(declared.names), near(self.target, declared.names)
+            raise DomainError(f"target must be a declared variable, one of {names}; got {self.target!r}{hint}")
+        return declared
+
+    def _names(self, features: int, declared: Domain | None, y: Any) -> list[str]:
+        """Names for the columns of an array: the declared variables in order, without the target."""
+        if declared is None:
+            return [f"x{i}" for i in range(features)]
+        names, target = declared.names, name_of(y) if self.target is None else self.target
+        if target not in names:
+            has = "has no name" if target is None else "has a name that is not declared"
+            raise DomainError(
+                f"X is an array, whose columns have no names, and y {has}: name the target, "
+                f"{type(self).__name__}(domain, target=...), one of {', '.join(names)}"
+            )
+        named = tuple(name for name in names if name != target)
+        if len(named) != features:
+            raise DomainError(
+                f"X has {features} columns, and the domain declares {len(named)} features and the target {target!r}: "
+                f"an array holds the features alone, in the order of declaration, {show_levels(named)}"
+            )
+        return list(named)
+
+    def _checked(self, declared: Domain, given: Given, y: Any) -> tuple[Domain, str]:
+        left = [name for name in declared.names if name not in given.frame.columns]
+        said = self.target or name_of(y)
+        if len(left) != 1:
+            absent = ", ".join(name for name in left if name != said)
+            dropped = f": X.drop(columns={said!r})" if said else ""
+            found = f"not in X: {absent}" if left else f"X holds them all, the target too{dropped}"
+            raise DomainError(f"every declared variable but the target must be a column of X; {found}")
+        if self.target is not None and left[0] != self.target:
+            raise DomainError(
+                f"target is {self.target!r}, but the declared variable that X does not hold is {left[0]!r}"
+            )
+        check_target_name(y, left[0])
+        return declared, left[0]
+
+    def _inferred(self, given: Given, y: Any) -> tuple[Domain, str]:
+        """A domain read off the rows, and the target's name."""
+        from dpgraph.statistics.rows.features import domain_of_rows
+
+        check_classification_targets(given.values)
+        warnings.warn(
+            'domain="infer" reads levels, bins and labels off the rows: the result is not differentially private',
+            PrivacyLeakWarning,
+            stacklevel=4,
+        )
+        columns = given.frame.columns
+        target = target_name(getattr(y, "name", None), columns) if self.target is None else self.target
+        if target in columns:
+            raise DomainError(f"target is {target!r}, which is a column of X; leave it out of X")
+        if self.target is not None:
+            check_target_name(y, target)
+        levels = {target: list(np.unique(given.values))}
+        return Domain.of({**domain_of_rows(given.frame).variables, **levels}), target
+
+    def _frame(self, X: Any, domain: Domain) -> Any:
+        features, public = self.model_.features, isinstance(self.domain, str)
+        settings: Any = {"public": public, "strict": domain.strict, "declared": None if public else features}
+        return feature_frame(self, X, lambda _: list(features), reset=False, **settings)
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The most probable label of each row."""
+        check_is_fitted(self, "model_")
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The share of rows whose label is predicted.
+
+        The score of private rows is private: publish it only if it is charged for. X holds the target too where y is
+        left out or names its column: a table, a path or a cursor.
+
+        Raises:
+            DomainError: If the rows do not fit the model, or y does not fit them.
+        """
+        check_is_fitted(self, "model_")
+        if named_in_rows(X, y, self.model_.target):
+            model = self.model_
+            domain = getattr(model, "probabilities", model).network.domain
+            codes = dict(encode(X, domain.restrict((*model.features, model.target))).columns)
+            truth = codes.pop(model.target)
+            return scored(accuracy_score, truth, model.predict_proba(codes).argmax(axis=1), sample_weight)
+        return scored(accuracy_score, column_of(y), self.predict(X), sample_weight)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = False
+        return tags
+
+
 @dataclass(eq=False, repr=False)
-class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
+class PrivateNaiveBayes(DeclaredClassifier):
     """A naive Bayes classifier of declared categorical and binned features, differentially private in its rows.
 
     ``fit`` counts, releases noisy counts once, and learns from the release alone; the features' levels, the labels
@@ -208,96 +343,6 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
             return mechanism_named(self.mechanism, network, epsilon=self.epsilon, unit=unit)
         return label_first(network, target, self.epsilon, unit, counts.sensitive_rows if unit.n_is_public else None)
 
-    def _read_rows(self, X: Any, y: Any, person: Any) -> tuple[Any, Domain, str, str | None]:
-        """Rows with the target, their domain, the target and the column of persons."""
-        declared = self._declared()
-        if holds_target(X, y, declared=declared is not None):
-            if declared is None:
-                raise DomainError(
-                    "domain must be a Domain for a path, a query or a table on a cluster; "
-                    f'"infer", by name, takes a table; got {self.domain!r}'
-                )
-            target = named_column(y)
-            if self.target is not None and target != self.target:
-                raise DomainError(f"y names {target!r}, and the target is {self.target!r}")
-            return X, declared, target, person
-        public = declared is None
-        settings: Any = {"public": public, "declared": None if declared is None else declared.names}
-        settings["strict"] = declared is not None and declared.strict
-        given = given_rows(self, X, y, person, lambda many: self._names(many, declared, y), public_y=public, **settings)
-        domain, target = self._inferred(given, y) if declared is None else self._checked(declared, given, y)
-        rows, whose = given.rows(target)
-        return rows, domain, target, whose
-
-    def _declared(self) -> Domain | None:
-        if self.domain is None:
-            raise DomainError(
-                "PrivateNaiveBayes needs domain=..., the declared levels of every feature and of the target; "
-                'domain="infer" reads them off the rows, which leaks'
-            )
-        if isinstance(self.domain, str):
-            if self.domain != "infer":
-                raise DomainError(f'domain must be a Domain, or "infer" by name; got {self.domain!r}')
-            return None
-        declared = Domain.of(self.domain)
-        if self.target is not None and self.target not in declared.names:
-            names, hint = ", ".join(declared.names), near(self.target, declared.names)
-            raise DomainError(f"target must be a declared variable, one of {names}; got {self.target!r}{hint}")
-        return declared
-
-    def _names(self, features: int, declared: Domain | None, y: Any) -> list[str]:
-        """Names for the columns of an array: the declared variables in order, without the target."""
-        if declared is None:
-            return [f"x{i}" for i in range(features)]
-        names, target = declared.names, name_of(y) if self.target is None else self.target
-        if target not in names:
-            has = "has no name" if target is None else "has a name that is not declared"
-            raise DomainError(
-                f"X is an array, whose columns have no names, and y {has}: name the target, "
-                f"PrivateNaiveBayes(domain, target=...), one of {', '.join(names)}"
-            )
-        named = tuple(name for name in names if name != target)
-        if len(named) != features:
-            raise DomainError(
-                f"X has {features} columns, and the domain declares {len(named)} features and the target {target!r}: "
-                f"an array holds the features alone, in the order of declaration, {show_levels(named)}"
-            )
-        return list(named)
-
-    def _checked(self, declared: Domain, given: Given, y: Any) -> tuple[Domain, str]:
-        left = [name for name in declared.names if name not in given.frame.columns]
-        said = self.target or name_of(y)
-        if len(left) != 1:
-            absent = ", ".join(name for name in left if name != said)
-            dropped = f": X.drop(columns={said!r})" if said else ""
-            found = f"not in X: {absent}" if left else f"X holds them all, the target too{dropped}"
-            raise DomainError(f"every declared variable but the target must be a column of X; {found}")
-        if self.target is not None and left[0] != self.target:
-            raise DomainError(
-                f"target is {self.target!r}, but the declared variable that X does not hold is {left[0]!r}"
-            )
-        check_target_name(y, left[0])
-        return declared, left[0]
-
-    def _inferred(self, given: Given, y: Any) -> tuple[Domain, str]:
-        """A domain read off the rows, and the target's name."""
-        from dpgraph.statistics.rows.features import domain_of_rows
-
-        check_classification_targets(given.values)
-        warnings.warn(
-            'domain="infer" reads levels, bins and labels off the rows: the result is not differentially private',
-            PrivacyLeakWarning,
-            stacklevel=4,
-        )
-        columns = given.frame.columns
-        target = target_name(getattr(y, "name", None), columns) if self.target is None else self.target
-        if target in columns:
-            raise DomainError(f"target is {target!r}, which is a column of X; leave it out of X")
-        if self.target is not None:
-            check_target_name(y, target)
-        levels = {target: list(np.unique(given.values))}
-        return Domain.of({**domain_of_rows(given.frame).variables, **levels}), target
-
     def predict_proba(self, X: Any, *, return_interval: bool = False, interval: float = 0.9) -> Any:
         """P(label | features), shape (rows, labels), columns in the order of ``classes_``.
 
@@ -324,39 +369,3 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):
         if is_unread(X):
             return self.model_.predict_proba(X)
         return self.model_.predict_proba(encode(self._frame(X, domain), domain.restrict(features)).columns)
-
-    def _frame(self, X: Any, domain: Domain) -> Any:
-        features, public = self.model_.features, isinstance(self.domain, str)
-        settings: Any = {"public": public, "strict": domain.strict, "declared": None if public else features}
-        return feature_frame(self, X, lambda _: list(features), reset=False, **settings)
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The most probable label of each row."""
-        check_is_fitted(self, "model_")
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The share of rows whose label is predicted.
-
-        The score of private rows is private: publish it only if it is charged for. X holds the target too where y is
-        left out or names its column: a table, a path or a cursor.
-
-        Raises:
-            DomainError: If the rows do not fit the model, or y does not fit them.
-        """
-        check_is_fitted(self, "model_")
-        if named_in_rows(X, y, self.model_.target):
-            model = self.model_
-            codes = dict(
-                encode(X, model.probabilities.network.domain.restrict((*model.features, model.target))).columns
-            )
-            truth = codes.pop(model.target)
-            return scored(accuracy_score, truth, model.predict_proba(codes).argmax(axis=1), sample_weight)
-        return scored(accuracy_score, column_of(y), self.predict(X), sample_weight)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True
-        tags.input_tags.categorical = True
-        tags.input_tags.allow_nan = False
-        return tags

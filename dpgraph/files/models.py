@@ -15,6 +15,7 @@ from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.models.conditional import ConditionalClassifier
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
+from dpgraph.models.weighted import WeightedNaiveBayes
 from dpgraph.privacy.errors import FileError
 from dpgraph.privacy.records import Provenance
 from dpgraph.structure.network import Network
@@ -82,6 +83,10 @@ def _model_of(plain: Plain, network: Network, provenance: Provenance | None) -> 
     return NaiveBayes(plain["target"], posterior.mean(), posterior)
 
 
+def _weighted_of(plain: Plain, network: Network, provenance: Provenance | None) -> WeightedNaiveBayes:
+    return WeightedNaiveBayes(plain["target"], Probabilities(network, tables_of(plain["tables"]), provenance))
+
+
 def _posterior_of(plain: Plain, network: Network, provenance: Provenance | None) -> Any:
     return _POSTERIORS[plain["kind"]][1](plain, network, provenance)
 
@@ -119,6 +124,9 @@ _NETWORK_MODELS = (
     _fitted("probabilities", Probabilities, *_POSTERIORS["probabilities"]),
     _fitted("classifier", ConditionalClassifier, _plain_classifier, _classifier_of),
     _fitted("naive-bayes", NaiveBayes, _plain_model, _model_of, attrgetter("probabilities.network")),
+    _fitted(
+        "weighted-naive-bayes", WeightedNaiveBayes, _plain_model, _weighted_of, attrgetter("probabilities.network")
+    ),
     _fitted(
         "naive-bayes-ensemble",
         NaiveBayesEnsemble,

@@ -25,6 +25,8 @@ Structure = Any
 Replan = Callable[[Event, PrivacyUnit, Structure], Event]
 #: The fits of a cross-validation, which its one evaluation read and of which nothing else left.
 HELD_OUT_FITS = "fits of folds"
+#: The tables of a classifier's scores, whose bins follow from the other parts: its model holds what they said.
+SCORES_OF_ROWS = "scores of rows"
 #: The part that chose the tables that another part measured.
 PARENTS_CHOICE = "ParentsChoice"
 #: Scales are the smallest floats that pay for a claim, a few units in the last place; this is a thousand times more.
@@ -192,7 +194,7 @@ def _check_parts(event: Event, unit: PrivacyUnit, structures: Iterator[Structure
     for part in event.parts:
         if part.parts:
             _check_parts(part, unit, structures)
-        elif part.mechanism == HELD_OUT_FITS:
+        elif part.mechanism in (HELD_OUT_FITS, SCORES_OF_ROWS):
             _check_undrawn(part, event, next(structures))
         else:
             _check_single(part, unit, next(structures))
@@ -205,13 +207,18 @@ def _check_undrawn(part: Event, whole: Event, structure: Structure) -> None:
     beside = [other for other in whole.parts if other.mechanism == part.mechanism]
     if part.measurements or part.selections or part.joint is not None or len(beside) > 1:
         raise ReleaseError(f"the part {part.mechanism!r} is there once at most, and drew nothing")
+    if part.mechanism == SCORES_OF_ROWS:
+        if not isinstance(structure, Network) or whole.parts[-1] != part or len(whole.parts) < 2:
+            raise ReleaseError(f"the part {part.mechanism!r} is the last of a classifier's")
+        return
     if not (isinstance(structure, OutcomeDescription) and len(whole.parts) == 2):
         raise ReleaseError(f"only one evaluation, which read {HELD_OUT_FITS}, has them beside it")
 
 
 def measured_parts(event: Event) -> tuple[Event, ...]:
-    """The parts of an event that released a value of their own: neither a choice of tables nor fits of folds."""
-    return tuple(part for part in event.events if part.mechanism not in (PARENTS_CHOICE, HELD_OUT_FITS))
+    """The parts of an event that released a value of their own: no choice of tables, fits of folds or scores."""
+    apart = (PARENTS_CHOICE, HELD_OUT_FITS, SCORES_OF_ROWS)
+    return tuple(part for part in event.events if part.mechanism not in apart)
 
 
 def _structures(event: Event, structure: Structure) -> Iterator[Structure]:
@@ -225,4 +232,4 @@ def _structures(event: Event, structure: Structure) -> Iterator[Structure]:
         if part.mechanism == PARENTS_CHOICE:
             yield AnyTables(known[0].domain) if isinstance(known[0], Network) else None
         else:
-            yield known[0] if part.mechanism == HELD_OUT_FITS else next(rest)
+            yield known[0] if part.mechanism in (HELD_OUT_FITS, SCORES_OF_ROWS) else next(rest)

@@ -166,7 +166,7 @@ def _log(delta: Fraction) -> float:
 
 Neighbours = Literal["replace", "add-remove"]
 #: The labels of charges that are made before their parts, which a record then lists (proofs.md P115, P72).
-PAID_IN_PARTS, CROSS_VALIDATION = "learn_network", "cross-validation"
+PAID_IN_PARTS, CROSS_VALIDATION, CLASSIFIER = "learn_network", "cross-validation", "classifier"
 Number = int | float | str | Fraction | Decimal
 #: The most bits of a number's numerator and of its denominator, and the longest text that is read as a number: it holds
 #: every float, and every number of so many bits.

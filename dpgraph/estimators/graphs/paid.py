@@ -9,14 +9,14 @@ its own: a filter, so their sum is within the charge whatever earlier parts deci
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from typing import Any
 
 from dpgraph import memory
-from dpgraph.estimators.graphs.task import Learner, Task, in_turn
+from dpgraph.estimators.graphs.task import Learner, Task
+from dpgraph.estimators.parts import adding, as_one, shared
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.graphs.reading import read_families
 from dpgraph.inference.network.consistency import reconcile
@@ -26,17 +26,15 @@ from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.parents_choice import OneWays, ParentsChoice
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import Made
-from dpgraph.privacy.composition import LESS, Accounting, Filter, mu_squared_within, pure_within
+from dpgraph.privacy.composition import Accounting, Filter, pure_within
 from dpgraph.privacy.errors import ReleaseError
-from dpgraph.privacy.gdp import epsilon_of_mu, mu_within, pure_mu_squared, root, rounded
+from dpgraph.privacy.gdp import mu_within, pure_mu_squared
 from dpgraph.privacy.records import (
     PAID_IN_PARTS,
     Event,
     PrivacyCost,
     PrivacyUnit,
     Release,
-    combined_event,
-    joint_release,
 )
 from dpgraph.privacy.release import BYTES_PER_NUMBER, BYTES_PER_TABLE, check_memory, checked_source, release
 from dpgraph.privacy.scope import RowsRecord
@@ -49,8 +47,6 @@ from dpgraph.structure.network import Network
 MARGINS, CHOICES, CHOICES_MU = Fraction(1, 10), Fraction(1, 3), Fraction(2, 5)
 #: The most parents of a variable, unless it is said.
 PARENTS = 2
-#: The least epsilon that Gaussian noise claims.
-LEAST = Fraction(1, 10**9)
 
 
 @dataclass(frozen=True)
@@ -65,16 +61,13 @@ class _Shares:
     @classmethod
     def of(cls, task: Task) -> _Shares:
         """The shares of a task's budget."""
-        whole = LESS * mu_squared_within(PrivacyCost(task.epsilon, task.delta)) if task.delta else task.epsilon
+        whole = shared(task.epsilon, task.delta)
         chosen = CHOICES_MU if task.delta else CHOICES
         return cls(MARGINS * whole, chosen * whole, (1 - MARGINS - chosen) * whole, task.delta)
 
     def adding(self, share: Fraction) -> GaussianMechanism | LaplaceMechanism:
         """A mechanism that adds noise and spends a share."""
-        if not self.delta:
-            return LaplaceMechanism(share)
-        claimed = max(LEAST, rounded(epsilon_of_mu(share, self.delta), up=True))
-        return GaussianMechanism(claimed, self.delta, mu=root(share, up=False))
+        return adding(share, self.delta)
 
     def choosing(self, draws: int) -> Fraction:
         """The pure epsilon of all choices together: each costs the mu of half its own."""
@@ -141,7 +134,7 @@ def _learn(task: Task, rows: Any) -> LearnedNetwork:
     purse = Budget(task.epsilon, task.delta, unit=task.budget.unit, accounting=_accounting(task))
     scope = _charged(task, statistics)
     alone, measured, network = _released(task, statistics, purse)
-    noisy = _as_one((alone, measured), scope, purse)
+    noisy = as_one((alone, measured), scope, purse)
     tables = replace(read_families(noisy.value, network), provenance=noisy.provenance)
     return LearnedNetwork(tables, noisy, "greedy", task.reason)
 
@@ -177,15 +170,6 @@ def _released(task: Task, statistics: TableCounts, purse: Budget) -> tuple[Relea
     network = release(statistics, _choice(task, public), budget=purse, noise=task.noise).value
     tables = release(count(codes, network), shares.adding(shares.tables), budget=purse, noise=task.noise)
     return alone, tables, network
-
-
-def _as_one(measured: Sequence[Release[Any]], scope: RowsRecord, purse: Budget) -> Release[Any]:
-    """The tables as one release, whose record holds every part that the purse paid for and claims the charge."""
-    together = joint_release([replace(one, scope=scope) for one in measured])
-    whole = combined_event(purse.events)
-    if purse.mu is not None:
-        whole = replace(whole, epsilon=purse.epsilon, delta=purse.delta, mu=purse.mu)
-    return replace(together, event=in_turn(whole))
 
 
 GREEDY = Learner(_plan, _learn)

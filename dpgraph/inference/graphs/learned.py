@@ -206,6 +206,11 @@ class LearnedNetwork:
         check_whole_number("draws", draws, 1)
         return self._refit(self.network, draws=draws, rng=seeded(seed), progress=progress)
 
+    @property
+    def refits(self) -> bool:
+        """True where ``method="refitted"`` draws in seconds."""
+        return self._refit is not None
+
     @cached_property
     def few_draws(self) -> Any:
         """A hundred draws from the posterior, the same ones each time, for questions and models."""

@@ -26,6 +26,7 @@ from dpgraph.privacy.ledger.row import (
 )
 from dpgraph.privacy.ledger.store import Chain, Head
 from dpgraph.privacy.records import (
+    CLASSIFIER,
     CROSS_VALIDATION,
     PAID_IN_PARTS,
     Event,
@@ -206,7 +207,7 @@ def _ends(event: Event, parts: tuple[Event, ...], start: int) -> Iterator[int]:
     own = event.events
     if parts[start : start + len(own)] == own:
         yield start + len(own)
-    if event.mechanism not in (PAID_IN_PARTS, CROSS_VALIDATION) or event.measurements or event.selections:
+    if event.mechanism not in (PAID_IN_PARTS, CROSS_VALIDATION, CLASSIFIER) or event.measurements or event.selections:
         return
     name = "basic" if not event.delta else "gdp" if event.mu else "zcdp" if event.rho else "basic"
     rule = Filter(name, PrivacyCost(event.epsilon, event.delta))

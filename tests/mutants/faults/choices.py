@@ -66,7 +66,7 @@ MUTANTS = (
     ),
     Mutant(
         "a record of a learned network without its choices",
-        "estimators/graphs/paid.py",
+        "estimators/parts.py",
         "return replace(together, event=in_turn(whole))",
         "return together",
         (

@@ -1,0 +1,376 @@
+"""A classifier that plans its release, and chooses and calibrates its model by what was released.
+
+One charge pays for up to three releases. The label's counts say about how many rows there are. Then the label is
+measured with each feature, and where the noise is small, features with each other. From these alone come candidates:
+naive Bayes, a logistic regression of rows drawn from the learned network, and the average of both. Last, each
+candidate's score is measured by the label, which says how sure it may be, and which one is best.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from dpgraph.estimators.fitting import Fit, check_learning, inference_seed
+from dpgraph.estimators.naive_bayes import DeclaredClassifier
+from dpgraph.estimators.parts import adding, as_one, shared, unseen
+from dpgraph.estimators.reading import keep_names
+from dpgraph.inference.graphs.choosing import check_choosing, choose_within
+from dpgraph.inference.graphs.constraints import constraints_within
+from dpgraph.inference.graphs.pair_estimates import read_pairs
+from dpgraph.inference.network.plug_in import check_posterior, plug_in_posterior
+from dpgraph.inference.network.queries import sample_codes
+from dpgraph.mechanisms.additive.laplace import LaplaceMechanism, label_first
+from dpgraph.mechanisms.reproduction import SCORES_OF_ROWS
+from dpgraph.models.conditional import ConditionalClassifier
+from dpgraph.models.naive_bayes import naive_bayes_network
+from dpgraph.models.weighted import (
+    MOST_BINS,
+    WHOLE,
+    Candidate,
+    NetworkScores,
+    Scores,
+    WeightedNaiveBayes,
+    logistic,
+    naive_part,
+    rows_that_agree,
+)
+from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.accounts import Made
+from dpgraph.privacy.checks import check_whole
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.gdp import mu_within
+from dpgraph.privacy.noise import Noise
+from dpgraph.privacy.records import CLASSIFIER, Event, Number, PrivacyUnit, Release, exact, exact_delta, joint_release
+from dpgraph.privacy.release import check_memory, checked_source, release
+from dpgraph.privacy.scope import RowsRecord
+from dpgraph.statistics.counts import count
+from dpgraph.statistics.rows.codes import Codes, encode
+from dpgraph.statistics.rows.features import is_unread
+from dpgraph.statistics.rows.persons import cap_rows
+from dpgraph.statistics.table_counts import TableCounts, any_tables
+from dpgraph.structure.domain import Domain, warn_of_many_levels
+from dpgraph.structure.joint import learning
+from dpgraph.structure.margins import Margins, all_pairs
+from dpgraph.structure.network import Family
+from dpgraph.waiting import waiting
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: What the label's counts and the scores' tables get of the charge (benchmarks/classifiers.py).
+LABEL, JUDGED = Fraction(1, 25), Fraction(3, 25)
+#: Features are measured with each other where that noise moves at most this share of the rows of a pair, on average;
+#: noise in a cell, halved, adds so much for each; and how much more the label's pairs get than the others.
+BEARABLE, PER_CELL, LABEL_FIRST = 0.25, 0.4, 4
+#: Bins of a score for each label that it may favour: the most for which noise moves at most this share of the rows.
+PARTS, CLEAR = (10, 6, 3), 0.12
+#: Draws of the learned network's tables, rows drawn from each, and rows drawn of naive Bayes.
+DRAWS, ROWS_OF_EACH, ROWS = 20, 1000, 10_000
+#: The candidates where pairs were measured.
+OFFERS = 4
+
+
+@dataclass(eq=False, repr=False)
+class PrivateClassifier(DeclaredClassifier):
+    """A classifier of declared features that suits itself to what epsilon and the number of rows can tell.
+
+    ``fit`` charges once, measures the label with each feature and, where the noise is small enough, features with each
+    other, then chooses and calibrates its model by what was released. Naive Bayes counts what dependent features tell
+    together for each of them; this classifier does not, so its probabilities are closer to the truth.
+
+    Args:
+        domain: The declared levels of every feature and of the target; other columns of a table are not read.
+            ``"infer"``, by name, reads it off the rows and warns that this leaks.
+        epsilon: The budget of one fit, exact; a float means the decimal it prints as.
+        delta: Above 0 for Gaussian noise, which is far less for so many tables; 0 for Laplace noise.
+        n: The approximate number of rows, where that is public; else a small part of the charge measures it.
+        budget: As of ``PrivateNaiveBayes``, as are ``unit``, ``noise``, ``random_state``, ``progress`` and ``target``.
+
+    Attributes:
+        classes_: The declared labels, in order.
+        model_: The fitted ``WeightedNaiveBayes``, or ``ConditionalClassifier`` of the learned network: ``save`` writes
+            it with the release.
+        choice_: A table of the candidates: the expected log-loss and the standard deviation of its noise, both from the
+            release, and which one was chosen. NaN where noise left nothing to judge by.
+        release_: Every released table, for further models and questions; a charge is spent once.
+        privacy_cost_: The cost of the fit.
+
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"word": ["a", "b"] * 500, "spam": [0, 1] * 500})
+    >>> model = PrivateClassifier({"word": ["a", "b"], "spam": [0, 1]}, epsilon=1, target="spam")
+    >>> model.fit(rows[["word"]], rows["spam"]).predict(rows[["word"]][:2]).tolist()
+    [0, 1]
+    """
+
+    domain: Domain | Any = None
+    epsilon: Number = 1.0
+    delta: Number = 0
+    n: int | None = None
+    budget: Budget | None = None
+    random_state: int | np.random.Generator | np.random.RandomState | None = None
+    unit: PrivacyUnit | None = None
+    noise: Noise | None = None
+    progress: bool = False
+    target: str | None = None
+
+    classes_: npt.NDArray[Any] = field(init=False)
+    model_: WeightedNaiveBayes | ConditionalClassifier = field(init=False)
+    choice_: pd.DataFrame = field(init=False)
+
+    def fit(self, X: Any, y: Any, *, person: Any = None) -> Self:
+        """Charges the budget once, releases noisy counts, and learns from them.
+
+        ``X``, ``y`` and ``person`` are as for ``PrivateNaiveBayes.fit``; rows are read into memory. A fit that is
+        interrupted between its releases is charged.
+
+        Raises:
+            DomainError: If the rows do not fit the domain; nothing is charged.
+            ReleaseError, BudgetExceededError: If a setting or the release is refused; nothing is charged.
+        """
+        with Fit(self) as fit, waiting("fitting a classifier", self.progress):
+            new = fit.new
+            check_learning("plug-in", self.random_state)
+            rows, domain, target, whose = new._read_rows(X, y, person)
+            warn_of_many_levels(domain, stacklevel=3)
+            plan = _Plan.of(self, domain, target)
+            if whose is not None:
+                codes = cap_rows(rows, domain, whose, plan.budget.unit.rows_per_person)
+            else:
+                codes = encode(rows, domain)
+            made, candidates = plan.released(fit, codes, X)
+            new.model_, new.choice_ = _chosen(candidates, made.provenance)
+            new.classes_ = np.array(domain.levels(target))
+            if rows is X:
+                keep_names(new, new.model_.features)
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        """P(label | features), shape (rows, labels), columns in the order of ``classes_``.
+
+        Raises:
+            DomainError: If the rows do not fit the domain.
+        """
+        check_is_fitted(self, "model_")
+        if is_unread(X):
+            return self.model_.predict_proba(X)
+        domain = self.model_.network.domain
+        return self.model_.predict_proba(encode(self._frame(X, domain), domain.restrict(self.model_.features)).columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """A candidate after its score was measured: the calibrated scores and the expected log-loss with its noise."""
+
+    name: str
+    scores: Scores | NetworkScores
+    loss: float
+    noise: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """The public settings of a fit."""
+
+    domain: Domain
+    target: str
+    epsilon: Fraction
+    delta: Fraction
+    n: int | None
+    budget: Budget
+    noise: Noise | None
+    seed: int
+
+    @classmethod
+    def of(cls, settings: PrivateClassifier, domain: Domain, target: str) -> _Plan:
+        """Reads and checks the settings; nothing is charged."""
+        epsilon, delta = exact(settings.epsilon), exact_delta(settings.delta)
+        if settings.n is not None:
+            check_whole("n", settings.n, 1, 2**53)
+        budget = settings.budget
+        if budget is None:
+            budget = Budget(epsilon, delta, unit=settings.unit)
+        elif not isinstance(budget, Budget):
+            raise ReleaseError(f"budget must be a Budget to charge, such as dg.Budget(1), or None; got {budget!r:.60}")
+        elif settings.unit is not None and settings.unit != budget.unit:
+            raise ReleaseError(f"unit ({settings.unit}) differs from the budget's ({budget.unit}); leave unit out")
+        if budget.group is not None:
+            raise ReleaseError("PrivateClassifier needs a budget of all rows, not a group's")
+        seed = inference_seed(settings.random_state)
+        return cls(domain, target, epsilon, delta, settings.n, budget, copy.deepcopy(settings.noise), seed)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Every variable but the target."""
+        return tuple(name for name in self.domain.names if name != self.target)
+
+    def share(self, part: Fraction) -> Any:
+        """The mechanism that spends a part of the charge."""
+        return adding(part * shared(self.epsilon, self.delta), self.delta)
+
+    def label(self) -> Margins:
+        """The label's own counts."""
+        return Margins.of_tables(self.domain, [(self.target,)])
+
+    def pairs(self, part: Fraction, n: float) -> tuple[Margins, Any] | None:
+        """The tables of all pairs and their mechanism; None where they would drown."""
+        found = all_pairs(self.domain, beyond="leave-out").tables
+        others = [table for table in found if len(table) == 2 and self.target not in table]
+        if not others:
+            return None
+        margins = Margins.of_tables(self.domain, found, [LABEL_FIRST if self.target in t else 1 for t in found])
+        how: Any = self.share(part)
+        ways = [how] if self.delta else [how, LaplaceMechanism(how.epsilon, tables="families")]
+        moved, best = min(((self._moved(margins, others, way) / n, way) for way in ways), key=lambda one: one[0])
+        return (margins, best) if moved <= BEARABLE else None
+
+    def _moved(self, margins: Margins, pairs: list[Family], how: Any) -> float:
+        """The number of rows that noise is expected to move in one of these pairs, on average."""
+        measured = how.event(margins, self.budget.unit).measurements
+        total = 0.0
+        for pair in pairs:
+            cells = margins.cells(pair)
+            inside = [one for one in measured if set(pair) <= set(one.table)]
+            least = min(one.law.variance(one.cells) * one.cells for one in inside)
+            total += PER_CELL * math.sqrt(cells * least)
+        return total / len(pairs)
+
+    def naive(self, part: Fraction, n: float) -> tuple[Any, Any]:
+        """The label with each feature, and the mechanism."""
+        network = naive_bayes_network(self.domain, self.target)
+        how = self.share(part)
+        if not self.delta:
+            return network, label_first(network, self.target, how.epsilon, self.budget.unit, round(n))
+        return network, how
+
+    def charged(self, fit: Fit, statistics: TableCounts, rows: Any) -> RowsRecord:
+        """Charges the whole, once all that the one door would ask of its parts is found to fit."""
+        checked_source(statistics, self.budget, self.noise)
+        network = naive_bayes_network(self.domain, self.target)
+        check_posterior(network)
+        check_choosing(constraints_within(None, self.domain))
+        for margins, part in ((self.label(), LABEL), (network, 1 - LABEL - JUDGED)):
+            check_memory(self.share(part).event(margins, self.budget.unit))
+        fit.paying(self.budget, self.domain.names, rows)
+        choice = None if statistics.cap is None else statistics.cap.draw
+        mu = mu_within(self.epsilon, self.delta) if self.delta else None
+        receipt = self.budget.charge(
+            Event(CLASSIFIER, self.epsilon, self.delta, mu=mu), Made(statistics.description, choice=choice)
+        )
+        return RowsRecord(self.budget.identity, (), choice or "", () if receipt is None else (receipt.digest,))
+
+    def released(self, fit: Fit, codes: Codes, rows: Any) -> tuple[Release[Any], list[Judged]]:
+        """The released tables as one release, and the judged candidates; all paid from one charge."""
+        scope = self.charged(fit, any_tables(codes, self.domain), rows)
+        purse = Budget(self.epsilon, self.delta, unit=self.budget.unit, accounting="gdp" if self.delta else "basic")
+        first = release(count(codes, self.label()), self.share(LABEL), budget=purse, noise=self.noise)
+        n = self._rows_in(first)
+        wide = self.pairs(1 - LABEL - JUDGED, n)
+        many, parts = self._judging(n, (OFFERS, 1) if wide else (1,))
+        part = 1 - LABEL - (JUDGED if parts else 0)
+        wide = self.pairs(part, n) if wide else None
+        description, how = wide or self.naive(part, n)
+        second = release(count(codes, description), how, budget=purse, noise=self.noise)
+        candidates = self._candidates(joint_release([first, second]), wide is not None, parts or PARTS[-1])[:many]
+        if not parts:
+            made = fit.keep(as_one((first, second), scope, purse))
+            return made, [
+                Judged(one.name, one.scores.scaled(one.base, one.start), math.nan, math.nan) for one in candidates
+            ]
+        third = self._scored(codes, candidates, purse)
+        made = fit.keep(as_one((first, second), scope, purse, unseen(third.event, SCORES_OF_ROWS)))
+        return made, [_judged(i, one, third.value) for i, one in enumerate(candidates)]
+
+    def _rows_in(self, first: Release[Any]) -> float:
+        """About how many rows there are: as said, as the unit makes public, or as the label's noisy counts tell."""
+        value = first.value
+        if self.n is not None or value.n is not None:
+            return float(self.n or value.n)
+        return max(1.0, float(value.tables[self.target,].sum()))
+
+    def _judging(self, n: float, offers: Sequence[int]) -> tuple[int, int]:
+        """How many candidates are judged, and their bins for each label they may favour; (1, 0) where all drown."""
+        labels = self.domain.sizes[self.target]
+        for many, parts in itertools.product(offers, PARTS):
+            names = [f"score {i}" for i in range(many)]
+            levels = {**{name: list(range(parts * labels)) for name in names}, "label": list(range(labels))}
+            tables = Margins.of_tables(Domain.of(levels), [(name, "label") for name in names])
+            one = self.share(JUDGED).event(tables, self.budget.unit).measurements[0]
+            clear = CLEAR * n / many**0.5  # a choice among several asks for more than a correction of one
+            if parts * labels <= MOST_BINS and math.sqrt(one.law.variance(one.cells) * one.cells) <= clear:
+                return many, parts
+        return 1, 0
+
+    def _candidates(self, noisy: Release[Any], learned: bool, parts: int) -> list[Candidate]:
+        """The candidates, from the released tables alone."""
+        rng = np.random.default_rng(self.seed)
+        network = naive_bayes_network(self.domain, self.target)
+        tables = plug_in_posterior(learning(noisy.value, network), counts="expected").mean()
+        base = np.log(tables.table(self.target))
+        naive = Scores.of_tables(tables, self.target).damped(read_pairs(noisy.value))
+        start = naive_part(len(self.features))
+        if not learned:
+            apart = sample_codes(tables, ROWS, rng)
+            agree = rows_that_agree(tables, self.target, ROWS, rng)
+            codes = {name: np.concatenate([apart[name], agree[name]]) for name in self.features}
+            return [Candidate.of("naive Bayes", naive, base, start, codes, parts)]
+        found = choose_within(noisy, constraints_within(None, self.domain))
+        draws = found.posterior(method="refitted", draws=DRAWS, seed=rng) if found.refits else found.probabilities
+        every = list(draws) if found.refits else [found.probabilities]
+        some = [sample_codes(one, DRAWS * ROWS_OF_EACH // len(every), rng) for one in every]
+        codes = {name: np.concatenate([one[name] for one in some]) for name in self.domain.names}
+        regression = logistic(self.domain, self.target, codes)
+        network = NetworkScores(ConditionalClassifier(self.target, draws, self.features))
+        offers: list[tuple[str, Scores | NetworkScores, float]] = [
+            ("naive Bayes and logistic regression", naive.scaled(base, start).between(regression), WHOLE),
+            ("logistic regression", regression, WHOLE),
+            ("naive Bayes", naive, start),
+            ("network", network, 1.0),
+        ]
+        return [Candidate.of(name, scores, base, begin, codes, parts) for name, scores, begin in offers]
+
+    def _scored(self, codes: Codes, candidates: list[Candidate], purse: Budget) -> Release[Any]:
+        """The noisy tables of each candidate's score by the label; rows are scored by released weights."""
+        import pandas as pd
+
+        labels = self.domain.sizes[self.target]
+        levels = {f"score {i}": list(range(one.bins)) for i, one in enumerate(candidates)}
+        domain = Domain.of({**levels, "label": list(range(labels))})
+        features = {name: codes.columns[name] for name in self.features}
+        bins = {f"score {i}": one.bin_of(one.scores.of_rows(features)) for i, one in enumerate(candidates)}
+        scored = encode(pd.DataFrame({**bins, "label": codes.columns[self.target]}), domain)
+        rows = Codes(domain, scored.columns, codes.cap)
+        tables = Margins.of_tables(domain, [(name, "label") for name in bins])
+        return release(count(rows, tables), self.share(JUDGED), budget=purse, noise=self.noise)
+
+
+def _judged(place: int, candidate: Candidate, noisy: Any) -> Judged:
+    """A candidate calibrated by its noisy table."""
+    table = (f"score {place}", "label")
+    scores, loss, noise = candidate.calibrated(np.asarray(noisy.tables[table], np.float64), noisy.variance(table))
+    return Judged(candidate.name, scores, loss, noise)
+
+
+def _chosen(candidates: list[Judged], provenance: Any) -> tuple[Any, pd.DataFrame]:
+    """The model of the least expected loss, and the table of all; the first, unless one is better by its noise."""
+    import pandas as pd
+
+    best = min(range(len(candidates)), key=lambda i: candidates[i].loss + (i > 0) * candidates[i].noise)
+    frame = pd.DataFrame(
+        {
+            "model": [one.name for one in candidates],
+            "log_loss": [one.loss for one in candidates],
+            "noise": [one.noise for one in candidates],
+            "chosen": [i == best for i in range(len(candidates))],
+        }
+    )
+    return candidates[best].scores.model(provenance), frame

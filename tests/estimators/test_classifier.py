@@ -1,0 +1,163 @@
+"""The classifier that plans its release and chooses its model: better than naive Bayes, and within its charge."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+import dpgraph as dg
+from dpgraph.estimators.classifier import PrivateClassifier
+from dpgraph.testing import SeededNoise
+
+COPIES = 6
+DOMAIN = {"label": ["no", "yes"], **{f"copy {i}": [0, 1, 2] for i in range(COPIES)}, "other": [0, 1]}
+
+
+def rows(n, seed=0):
+    """A label with six copies of one cause, each kept nine times in ten, and a weak cause of its own."""
+    rng = np.random.default_rng(seed)
+    cause = rng.integers(0, 3, n)
+    other = rng.integers(0, 2, n)
+    label = rng.random(n) < 1 / (1 + np.exp(-(1.2 * cause + other - 2)))
+    frame = {"label": np.where(label, "yes", "no"), "other": other}
+    for i in range(COPIES):
+        frame[f"copy {i}"] = np.where(rng.random(n) < 0.9, cause, rng.integers(0, 3, n))
+    return pd.DataFrame(frame)
+
+
+def fitted(epsilon, delta=0.0, n=20_000, seed=1, **settings):
+    train = rows(n)
+    model = PrivateClassifier(DOMAIN, epsilon, delta, target="label", noise=SeededNoise(seed), **settings)
+    return model.fit(train.drop(columns="label"), train["label"])
+
+
+def log_loss(model, n=20_000):
+    judged = rows(n, seed=9)
+    found = model.predict_proba(judged.drop(columns="label"))
+    place = (judged["label"] == "yes").to_numpy().astype(int)
+    return float(-np.log(np.maximum(found[np.arange(n), place], 1e-12)).mean()), found, place
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-6), (0.05, 0)], ids=["pairs", "the label alone"])
+def test_dependent_features_do_not_count_twice(epsilon, delta):
+    unit = dg.PrivacyUnit("add-remove")
+    model = fitted(epsilon, delta, unit=unit)
+    loss, found, place = log_loss(model)
+    train = rows(20_000)
+    how = dg.GaussianMechanism(epsilon, delta) if delta else "laplace"
+    naive = dg.PrivateNaiveBayes(
+        DOMAIN, epsilon, how, inference="plug-in", target="label", unit=unit, noise=SeededNoise(1)
+    ).fit(train.drop(columns="label"), train["label"])
+    assert loss < log_loss(naive)[0] - 0.05
+    fifths = np.array_split(np.argsort(found[:, 1]), 5)  # probabilities are what they say
+    assert np.mean([abs(found[part, 1].mean() - place[part].mean()) for part in fifths]) < 0.03
+    assert model.choice_["chosen"].sum() == 1
+    assert len(model.choice_) == (4 if delta else 1)
+    best = model.choice_.loc[model.choice_["chosen"]].iloc[0]
+    assert abs(best["log_loss"] - loss) < 0.03 + 4 * best["noise"]
+
+
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_one_charge_pays_for_all_parts(delta):
+    budget = dg.Budget(1, delta, unit=dg.PrivacyUnit("replace"))
+    train = rows(2000)
+    features, label = train.drop(columns="label"), train["label"]
+    model = PrivateClassifier(DOMAIN, 1, delta, target="label", budget=budget, noise=SeededNoise(1)).fit(
+        features, label
+    )
+    (event,) = budget.events
+    assert (event.mechanism, event.epsilon, float(event.delta)) == ("classifier", 1, delta)
+    assert len(model.release_.event.events) == 3
+    assert model.privacy_cost_.epsilon <= 1
+    with pytest.raises(dg.errors.BudgetExceededError):
+        model.fit(features, label)
+    assert model.choice_ is not None  # the earlier fit stays
+    assert len(budget.events) == 1
+
+
+def test_noise_that_drowns_scores_leaves_them_unmeasured():
+    model = fitted(0.05, n=300)
+    assert model.choice_["log_loss"].isna().all()
+    assert len(model.release_.event.events) == 2
+    assert log_loss(model)[0] < 1
+
+
+@pytest.mark.parametrize("suffix", [".json", ".npz"])
+def test_a_saved_classifier_predicts_the_same_and_its_release_learns_more(tmp_path, suffix):
+    model = fitted(1, 1e-6, n=5000)
+    dg.save(model, tmp_path / f"model{suffix}")
+    again = dg.load(tmp_path / f"model{suffix}")
+    features = rows(50).drop(columns="label")
+    np.testing.assert_array_equal(again.predict_proba(features), model.predict_proba(features))
+    release = dg.load(tmp_path / f"model{suffix}", release=True)
+    assert set(dg.choose_network(release).network.domain.names) == set(DOMAIN)
+
+
+def test_the_tables_of_corrected_weights_answer_no_questions():
+    model = fitted(0.05, n=5000)
+    with pytest.raises(dg.errors.InferenceError, match="are not the population's"):
+        dg.query(model.model_, "other")
+
+
+def test_it_is_a_scikit_learn_classifier():
+    model = fitted(1, n=2000)
+    judged = rows(500, seed=4)
+    assert model.score(judged.drop(columns="label"), judged["label"]) == np.mean(
+        model.predict(judged.drop(columns="label")) == judged["label"]
+    )
+    assert clone(model).get_params()["epsilon"] == 1
+    made = dg.evaluate(model, judged, epsilon=5, budget=dg.Budget(5))
+    assert 0.5 < float(made.to_frame().set_index("score").loc["accuracy"].iloc[0]) < 1
+
+
+def test_many_labels_have_one_part_and_shifts():
+    rng = np.random.default_rng(3)
+    n = 5000
+    label = rng.integers(0, 5, n)
+    frame = pd.DataFrame({f"x{i}": np.where(rng.random(n) < 0.6, label, rng.integers(0, 5, n)) for i in range(4)})
+    domain = {"y": list(range(5)), **{f"x{i}": list(range(5)) for i in range(4)}}
+    model = PrivateClassifier(domain, 2, 1e-6, target="y", noise=SeededNoise(0)).fit(frame, pd.Series(label, name="y"))
+    found = model.predict_proba(frame)
+    assert found.shape == (n, 5)
+    assert (found.argmax(axis=1) == label).mean() > 0.75
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"epsilon": 0}, "epsilon"),
+        ({"delta": 2}, "delta"),
+        ({"n": 0}, "n must be"),
+        ({"budget": 3}, "budget must be a Budget"),
+        ({"random_state": "x"}, "random_state"),
+        ({"target": "lable"}, "did you mean|target must be"),
+    ],
+)
+def test_bad_settings_are_refused_before_anything_is_charged(settings, words):
+    budget = dg.Budget(5)
+    train = rows(100)
+    given = {"epsilon": 1, "target": "label", "budget": budget} | settings
+    with pytest.raises((dg.errors.DPGraphError, ValueError), match=words):
+        PrivateClassifier(DOMAIN, **given).fit(train.drop(columns="label"), train["label"])
+    assert not budget.events
+
+
+def test_rows_that_do_not_fit_are_refused_uncharged_and_without_their_values():
+    budget, train = dg.Budget(5), rows(100)
+    train.loc[3, "copy 1"] = 77
+    with pytest.raises(dg.errors.DomainError) as refused:
+        PrivateClassifier(DOMAIN, budget=budget, target="label").fit(train.drop(columns="label"), train["label"])
+    assert "77" not in str(refused.value)
+    assert not budget.events
+
+
+def test_persons_are_capped():
+    train = rows(600).assign(who=np.repeat(np.arange(200), 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", dg.errors.ConvergenceWarning)
+        model = PrivateClassifier(
+            DOMAIN, 5, target="label", unit=dg.PrivacyUnit("add-remove", rows_per_person=2), noise=SeededNoise(2)
+        ).fit(train.drop(columns="label"), train["label"], person="who")
+    assert abs(float(model.release_.value.parts[0].tables["label",].sum()) - 400) < 60
