@@ -252,7 +252,7 @@ class _Plan:
             return network, label_first(network, self.target, how.epsilon, self.budget.unit, round(n))
         return network, how
 
-    def charged(self, fit: Fit, statistics: TableCounts, rows: Any) -> RowsRecord:
+    def charged(self, statistics: TableCounts) -> RowsRecord:
         """Charges the whole, once all that the one door would ask of its parts is found to fit."""
         checked_source(statistics, self.budget, self.noise)
         network = naive_bayes_network(self.domain, self.target)
@@ -260,7 +260,6 @@ class _Plan:
         check_choosing(constraints_within(None, self.domain))
         for margins, part in ((self.label(), LABEL), (network, 1 - LABEL - JUDGED)):
             check_memory(self.share(part).event(margins, self.budget.unit))
-        fit.paying(self.budget, self.domain.names, rows)
         choice = None if statistics.cap is None else statistics.cap.draw
         mu = mu_within(self.epsilon, self.delta) if self.delta else None
         receipt = self.budget.charge(
@@ -270,7 +269,8 @@ class _Plan:
 
     def released(self, fit: Fit, codes: Codes, rows: Any) -> tuple[Release[Any], list[Judged]]:
         """The released tables as one release, and the judged candidates; all paid from one charge."""
-        scope = self.charged(fit, any_tables(codes, self.domain), rows)
+        fit.paying(self.budget, self.domain.names, rows)
+        scope = self.charged(any_tables(codes, self.domain))
         purse = Budget(self.epsilon, self.delta, unit=self.budget.unit, accounting="gdp" if self.delta else "basic")
         first = release(count(codes, self.label()), self.share(LABEL), budget=purse, noise=self.noise)
         n = self._rows_in(first)

@@ -40,8 +40,10 @@ def log_loss(model, n=20_000):
     return float(-np.log(np.maximum(found[np.arange(n), place], 1e-12)).mean()), found, place
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-6), (0.05, 0)], ids=["pairs", "the label alone"])
-def test_dependent_features_do_not_count_twice(epsilon, delta):
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "off"), [(1, 1e-6, 0.03), (0.05, 0, 0.05)], ids=["pairs", "the label alone"]
+)
+def test_dependent_features_do_not_count_twice(epsilon, delta, off):
     unit = dg.PrivacyUnit("add-remove")
     model = fitted(epsilon, delta, unit=unit)
     loss, found, place = log_loss(model)
@@ -52,7 +54,7 @@ def test_dependent_features_do_not_count_twice(epsilon, delta):
     ).fit(train.drop(columns="label"), train["label"])
     assert loss < log_loss(naive)[0] - 0.05
     fifths = np.array_split(np.argsort(found[:, 1]), 5)  # probabilities are what they say
-    assert np.mean([abs(found[part, 1].mean() - place[part].mean()) for part in fifths]) < 0.03
+    assert np.mean([abs(found[part, 1].mean() - place[part].mean()) for part in fifths]) < off
     assert model.choice_["chosen"].sum() == 1
     assert len(model.choice_) == (4 if delta else 1)
     best = model.choice_.loc[model.choice_["chosen"]].iloc[0]

@@ -193,8 +193,8 @@ MUTANTS = (
     Mutant(
         "a release set before its model",
         "estimators/fitting.py",
-        'vars(self._estimator)["unfinished_release"] = new.release_',
-        'vars(self._estimator)["release_"] = new.release_',
+        'vars(self._estimator)["unfinished_release"] = self.new.release_',
+        'vars(self._estimator)["release_"] = self.new.release_',
         (f"{REFITTING}::test_what_was_paid_for_is_kept_until_it_is_learned_from",),
     ),
     Mutant(

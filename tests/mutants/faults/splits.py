@@ -162,7 +162,7 @@ MUTANTS = (
     Mutant(
         "the warning of fits on other rows is gone",
         "estimators/fitting.py",
-        "    warnings.warn(ADVICE, SplitWarning, stacklevel=4)  # past Fit.release and fit\n",
+        "    warnings.warn(ADVICE, SplitWarning, stacklevel=5)  # past Fit.paying, what pays and fit\n",
         "",
         (f"{SPLITS}::test_the_second_fit_on_other_rows_warns_once_with_the_numbers_and_the_right_call",),
     ),
