@@ -62,6 +62,7 @@ from dpgraph.structure.domain import Domain, warn_of_many_levels
 from dpgraph.structure.joint import learning
 from dpgraph.structure.margins import Margins, all_pairs
 from dpgraph.structure.network import Family
+from dpgraph.structure.tables import Probabilities
 from dpgraph.waiting import waiting
 
 if TYPE_CHECKING:
@@ -324,8 +325,8 @@ class _Plan:
             codes = {name: np.concatenate([apart[name], agree[name]]) for name in self.features}
             return [Candidate.of("naive Bayes", naive, base, start, codes, parts)]
         found = choose_within(noisy, constraints_within(None, self.domain))
-        draws = found.posterior(method="refitted", draws=DRAWS, seed=rng) if found.refits else found.probabilities
-        every = list(draws) if found.refits else [found.probabilities]
+        draws: Any = found.posterior(method="refitted", draws=DRAWS, seed=rng) if found.refits else found.probabilities
+        every: list[Probabilities] = list(draws) if found.refits else [draws]
         some = [sample_codes(one, DRAWS * ROWS_OF_EACH // len(every), rng) for one in every]
         codes = {name: np.concatenate([one[name] for one in some]) for name in self.domain.names}
         regression = logistic(self.domain, self.target, codes)
