@@ -123,6 +123,37 @@ def fit_naive_bayes(
         say(f"wrote {out}: {fitted.posterior_.provenance}")
 
 
+@fit.command("classifier")
+@click.argument("rows")
+@click.option("--domain", required=True, help="A TOML file that declares the features and the target.")
+@click.option("--target", required=True, help="The variable to predict.")
+@DELTA
+@spends
+@SUPPOSED
+@OUT_UNLESS_DRY
+def fit_classifier(
+    payer: Payer, rows: str, domain: str, target: str, delta: str, n: int | None, out: Path | None
+) -> None:
+    """Fit a classifier of TARGET to ROWS that plans its release and chooses its model by what was released.
+
+    With --delta pairs of features are measured where that pays.
+    """
+    from dpgraph.estimators.classifier import PrivateClassifier, charged_at_once
+    from dpgraph.files.networks import read_domain
+
+    budget = payer.budget(delta)
+    if only_priced(payer, charged_at_once(payer.epsilon, delta), budget):
+        return
+    out = writable(out, ".json", ".npz")
+    with charging(budget):
+        settings: Any = {"n": n, "budget": budget, "progress": True}
+        classifier = PrivateClassifier(read_domain(domain), payer.epsilon, delta, **settings)
+        fitted = classifier.fit(rows, target, person=payer.person)
+        save_charged(fitted, out)
+        say(f"wrote {out}: {fitted.model_.provenance}")
+    show(plain([{str(name): value for name, value in row.items()} for row in fitted.choice_.to_dict("records")]))
+
+
 @fit.command("hmm")
 @click.argument("log")
 @click.option("--domain", required=True, help="A TOML file that declares the sequence, the time and every field.")

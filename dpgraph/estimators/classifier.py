@@ -72,13 +72,13 @@ if TYPE_CHECKING:
 LABEL, JUDGED = Fraction(1, 25), Fraction(3, 25)
 #: Features are measured with each other where that noise moves at most this share of the rows of a pair, on average;
 #: noise in a cell, halved, adds so much for each; and how much more the label's pairs get than the others.
-BEARABLE, PER_CELL, LABEL_FIRST = 0.25, 0.4, 4
+BEARABLE, PER_CELL, LABEL_FIRST = 0.15, 0.4, 4
 #: Bins of a score for each label that it may favour: the most for which noise moves at most this share of the rows.
 PARTS, CLEAR = (10, 6, 3), 0.12
 #: Draws of the learned network's tables, rows drawn from each, and rows drawn of naive Bayes.
 DRAWS, ROWS_OF_EACH, ROWS = 20, 1000, 10_000
-#: The candidates where pairs were measured.
-OFFERS = 4
+#: The candidates where pairs were measured; by how much another must beat the first, and by twice its noise.
+OFFERS, BETTER = 4, 0.01
 
 
 @dataclass(eq=False, repr=False)
@@ -166,6 +166,12 @@ class PrivateClassifier(DeclaredClassifier):
             return self.model_.predict_proba(X)
         domain = self.model_.network.domain
         return self.model_.predict_proba(encode(self._frame(X, domain), domain.restrict(self.model_.features)).columns)
+
+
+def charged_at_once(epsilon: Number, delta: Number) -> Event:
+    """The one charge of a fit."""
+    claim, slack = exact(epsilon), exact_delta(delta)
+    return Event(CLASSIFIER, claim, slack, mu=mu_within(claim, slack) if slack else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,10 +268,8 @@ class _Plan:
         for margins, part in ((self.label(), LABEL), (network, 1 - LABEL - JUDGED)):
             check_memory(self.share(part).event(margins, self.budget.unit))
         choice = None if statistics.cap is None else statistics.cap.draw
-        mu = mu_within(self.epsilon, self.delta) if self.delta else None
-        receipt = self.budget.charge(
-            Event(CLASSIFIER, self.epsilon, self.delta, mu=mu), Made(statistics.description, choice=choice)
-        )
+        whole = charged_at_once(self.epsilon, self.delta)
+        receipt = self.budget.charge(whole, Made(statistics.description, choice=choice))
         return RowsRecord(self.budget.identity, (), choice or "", () if receipt is None else (receipt.digest,))
 
     def released(self, fit: Fit, codes: Codes, rows: Any) -> tuple[Release[Any], list[Judged]]:
@@ -362,10 +366,11 @@ def _judged(place: int, candidate: Candidate, noisy: Any) -> Judged:
 
 
 def _chosen(candidates: list[Judged], provenance: Any) -> tuple[Any, pd.DataFrame]:
-    """The model of the least expected loss, and the table of all; the first, unless one is better by its noise."""
+    """The first model, unless another is clearly better, and the table of all."""
     import pandas as pd
 
-    best = min(range(len(candidates)), key=lambda i: candidates[i].loss + (i > 0) * candidates[i].noise)
+    asked = [one.loss + (i > 0) * max(BETTER, 2 * one.noise) for i, one in enumerate(candidates)]
+    best = min(range(len(candidates)), key=asked.__getitem__)
     frame = pd.DataFrame(
         {
             "model": [one.name for one in candidates],
