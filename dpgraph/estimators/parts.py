@@ -35,7 +35,8 @@ def adding(share: Fraction, delta: Fraction) -> GaussianMechanism | LaplaceMecha
 
 def unseen(event: Event, name: str) -> Event:
     """The price of a release that is not kept, as a part of a record."""
-    return Event(name, event.epsilon, event.delta, rho=None if event.delta else event.epsilon**2 / 2, mu=event.mu)
+    rho = event.rho if event.delta else event.epsilon**2 / 2
+    return Event(name, event.epsilon, event.delta, rho=rho, mu=event.mu)
 
 
 def as_one(measured: Sequence[Release[Any]], scope: RowsRecord, purse: Budget, *more: Event) -> Release[Any]:

@@ -49,6 +49,7 @@ TABLES = {
     "points": (POINTS, ["x", "y"], list(itertools.product([-1, 1], [-1, 1]))),
 }
 NAIVE_BAYES, HMM, REGRESSION = "fit naive-bayes", "fit hmm", "fit regression"
+CLASSIFIER = "fit classifier"
 CHAINS = ("--iterations", "4", "--burn-in", "2")
 #: Options that the table need not name.
 USUAL = {"--epsilon", "--target", "--sequence", "--time", "--states", "--iterations", "--burn-in", "--draws"}
@@ -117,6 +118,9 @@ def cases() -> Iterator[Case]:
     yield case("learn", "net", "--epsilon", "0.8", "--delta", "1e-6")
     yield case("learn", "net", "--person", "who", "--epsilon", "0.8", units=(REPLACE, ADD, ADD_3))
     yield case(NAIVE_BAYES, "net", "--target", "sex", "--person", "who", "--epsilon", "0.8", units=(ADD, ADD_3))
+    yield case(CLASSIFIER, "net", "--target", "sex", "--epsilon", "0.8")
+    yield case(CLASSIFIER, "net", "--target", "sex", "--epsilon", "0.8", "--delta", "1e-6")
+    yield case(CLASSIFIER, "net", "--target", "sex", "--person", "who", "--epsilon", "0.8", units=(ADD, ADD_3))
     point = ("--target", "y", "--person", "who", "--draws", "20", "--epsilon", "0.8")
     yield learned_by_plug_in(case(REGRESSION, "points", *point, units=(ADD, ADD_3)))
     for inference in ("noise-aware", "plug-in"):

@@ -22,7 +22,7 @@ from dpgraph.privacy.accounts import Made, Receipt
 from dpgraph.privacy.exact_loss import NoiseCall, RecordingNoise, check_same_call, same_value
 from dpgraph.privacy.gdp import epsilon_of_mu, pure_mu_squared, root, unit_shift
 from dpgraph.privacy.noise import epsilon_of_rho
-from dpgraph.privacy.records import CROSS_VALIDATION, PAID_IN_PARTS, Event
+from dpgraph.privacy.records import CLASSIFIER, CROSS_VALIDATION, PAID_IN_PARTS, Event
 from tests.selection import neighbours
 
 Rows = tuple[int, ...]
@@ -30,7 +30,7 @@ Pairs = tuple[tuple[Rows, Rows], ...]
 REPLACE, ADD = dg.PrivacyUnit("replace"), dg.PrivacyUnit("add-remove")
 REPLACE_3, ADD_3 = dg.PrivacyUnit("replace", 3), dg.PrivacyUnit("add-remove", 3)
 #: The charge of a whole, whose parts are paid from a budget of their own.
-WHOLES = (CROSS_VALIDATION, PAID_IN_PARTS)
+WHOLES = (CROSS_VALIDATION, PAID_IN_PARTS, CLASSIFIER)
 UNITS = (REPLACE, ADD, REPLACE_3, ADD_3)
 
 

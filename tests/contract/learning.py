@@ -12,6 +12,7 @@ import dpgraph as dg
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.composition import rho_of
 from dpgraph.privacy.exact_loss import RecordingNoise
+from dpgraph.privacy.gdp import epsilon_of_mu, rounded
 from dpgraph.privacy.noise import epsilon_of_rho
 from dpgraph.privacy.records import Event
 from tests.contract.case import Case
@@ -41,7 +42,11 @@ class Recorded(Case):
             rhos = [part.rho if part.delta else rho_of(part) for part in event.events]
             assert None not in rhos
             assert found.rho <= sum(rho for rho in rhos if rho is not None)
-            assert epsilon_of_rho(found.rho, event.delta) <= event.epsilon
+            if event.mu is None:
+                assert epsilon_of_rho(found.rho, event.delta) <= event.epsilon
+            else:
+                assert found.mu_squared <= event.mu**2
+                assert rounded(epsilon_of_mu(event.mu**2, event.delta), up=False) <= event.epsilon
         return found
 
 
@@ -94,14 +99,39 @@ def learning(
     return Recorded(dg.learn_network, setting, make, found, scripts=scripts, records=records, **LOOSE)
 
 
+def classifying(variables: int, delta: str, most: int, n: int) -> Case:
+    """A classifier with its release, its model and its choice; n, public here, says whether scores are measured."""
+    domain = domain_of(variables)
+    kinds = list(itertools.product((0, 1), repeat=variables))
+    records: list[Event] = []
+
+    def make(rows: Rows, unit: dg.PrivacyUnit, noise: RecordingNoise) -> Any:
+        from tests.contract.estimators import frame
+
+        budget = Budget(10**4, "0.5", unit=unit)
+        model = dg.PrivateClassifier(domain, Fraction(9, 10), delta, n, budget, noise=noise, target="a")
+        table = frame(kinds, list(domain.names), rows)
+        fitted = model.fit(table.drop(columns="a"), table["a"])
+        records.append(fitted.release_.event)
+        said = fitted.predict_proba(frame(kinds, list(domain.names), [1] * len(kinds)).drop(columns="a"))
+        return fitted.release_.value, said.tolist(), fitted.choice_["log_loss"].fillna(-1).tolist()
+
+    setting = f"{variables} variables, delta {delta}, up to {most} rows, n {n}"
+    found = pairs(len(kinds), most)
+    return Recorded(dg.PrivateClassifier, setting, make, found, scripts=2, records=records, **LOOSE)
+
+
 def cases() -> Iterator[Case]:
-    """Paid choices, pure and in rho, on two variables up to two rows and on three with one."""
+    """Paid choices, pure and in rho, on two variables up to two rows and on three with one; classifiers."""
     for delta in ("0", "1e-6"):
         yield learning("greedy", 2, delta, 2)
         yield learning("greedy", 3, delta, 1)
+        yield classifying(2, delta, 2, 1)
+        yield classifying(2, delta, 2, 10**6)
 
 
 def long_cases() -> Iterator[Case]:
     """Paid choices on two and three variables up to four rows."""
     for delta, variables in itertools.product(("0", "1e-6"), (2, 3)):
         yield learning("greedy", variables, delta, 4)
+        yield classifying(variables, delta, 1, 10**6)
