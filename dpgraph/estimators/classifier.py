@@ -1,4 +1,4 @@
-"""A classifier that plans its release, and chooses and calibrates its model by what was released.
+"""A classifier that plans its release, and chooses and calibrates its model from the release.
 
 One charge pays for up to three releases. The label's counts say about how many rows there are. Then the label is
 measured with each feature, and where the noise is small, features with each other. From these alone come candidates:
@@ -83,10 +83,10 @@ OFFERS, BETTER = 4, 0.01
 
 @dataclass(eq=False, repr=False)
 class PrivateClassifier(DeclaredClassifier):
-    """A classifier of declared features that suits itself to what epsilon and the number of rows can tell.
+    """A classifier of declared features, with a plan for this epsilon and number of rows.
 
-    ``fit`` charges once, measures the label with each feature and, where the noise is small enough, features with each
-    other, then chooses and calibrates its model by what was released. Naive Bayes counts what dependent features tell
+    ``fit`` charges once and measures the label with each feature. Where the noise is small enough it measures features
+    with each other too. Then it chooses and calibrates its model from the release. Naive Bayes counts what dependent features tell
     together for each of them; this classifier does not, so its probabilities are closer to the truth.
 
     Args:

@@ -1,4 +1,4 @@
-"""A charge that is made before its parts: mechanisms that spend a share of it, and one record of what they released."""
+"""A charge that is made before its parts: mechanisms for shares of it, and one record of all."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEAST = Fraction(1, 10**9)
 
 
 def shared(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """What parts share: epsilon, or a square of mu where there is a delta."""
+    """The quantity to share: epsilon, or a square of mu where there is a delta."""
     return LESS * mu_squared_within(PrivacyCost(epsilon, delta)) if delta else epsilon
 
 
