@@ -86,8 +86,8 @@ class PrivateClassifier(DeclaredClassifier):
     """A classifier of declared features, with a plan for this epsilon and number of rows.
 
     ``fit`` charges once and measures the label with each feature. Where the noise is small enough it measures features
-    with each other too. Then it chooses and calibrates its model from the release. Naive Bayes counts what dependent features tell
-    together for each of them; this classifier does not, so its probabilities are closer to the truth.
+    with each other too. Then it chooses and calibrates its model from the release. Unlike naive Bayes it
+    counts dependent features once, so its probabilities are closer to the truth.
 
     Args:
         domain: The declared levels of every feature and of the target; other columns of a table are not read.

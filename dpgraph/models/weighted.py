@@ -45,7 +45,7 @@ LEAST = 1e-6
 
 @dataclass(frozen=True)
 class WeightedNaiveBayes(NaiveBayes):
-    """A classifier of the form of naive Bayes whose weights were corrected: P(label | features) is what it says.
+    """A classifier of the form of naive Bayes with corrected weights, for P(label | features).
 
     The tables give these probabilities by Bayes' rule, and nothing else: they are not those of the population, so
     questions are asked of the release.
@@ -60,8 +60,8 @@ class WeightedNaiveBayes(NaiveBayes):
 @tables_given.register
 def _no_tables(model: WeightedNaiveBayes) -> DrawnTables:
     raise InferenceError(
-        "the tables of this classifier give P(label | features) alone, and are not the population's: ask a question of "
-        "what was learned from its release, dg.choose_network(dg.load(path, release=True))"
+        "the tables of this classifier give P(label | features) alone, and are not the population's: ask "
+        "its release, dg.choose_network(dg.load(path, release=True))"
     )
 
 
@@ -90,7 +90,7 @@ class Scores:
         return found
 
     def scaled(self, base: Reals, part: float, shift: Reals | float = 0.0) -> Scores:
-        """The scores with a part of what they say beyond ``base``, the log probabilities of the labels, and a shift."""
+        """The scores with a part of their distance from ``base``, the log probabilities of the labels, and a shift."""
         weights = {name: part * table for name, table in self.weights.items()}
         return Scores(self.domain, self.target, base + part * (self.start - base) + shift, weights)
 
