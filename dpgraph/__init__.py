@@ -11,7 +11,7 @@ Each name has its own help, such as ``help(dg.release)``:
     release  count, release, Release, Budget, PrivacyUnit, cost, privacy_cost, audit, LaplaceMechanism,
              GaussianMechanism, FourierMechanism, PosteriorSample, MapEstimate, PrivateQuantile
     learn    posterior, HierarchicalPrior, RegressionPrior, pooled, choose_network, Constraints, reconcile, fit_hmm
-    ask      query, query_rows, expectation, classifier, effect, sample_rows, Probabilities
+    ask      query, query_rows, expectation, classifier, effect, regression, sample_rows, Probabilities
     fit      learn_network, PrivateClassifier, PrivateNaiveBayes, PrivateHMM, PrivateLinearRegression, evaluate,
              cross_validate
     keep     save, load, write_html, plot, to_pgmpy, from_pgmpy, to_datatree
@@ -72,6 +72,7 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     from dpgraph.models.markov_counts import fit_hmm as fit_hmm
     from dpgraph.models.conditional import classifier as classifier
     from dpgraph.models.effect import effect as effect
+    from dpgraph.models.projection import regression as regression
     from dpgraph.inference.queries.asking import query as query
     from dpgraph.inference.queries.rows import query_rows as query_rows
     from dpgraph.inference.queries.measures import expectation as expectation

@@ -62,6 +62,7 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     from dpgraph.models.weighted import WeightedNaiveBayes as WeightedNaiveBayes
     from dpgraph.models.conditional import ConditionalClassifier as ConditionalClassifier
     from dpgraph.models.effect import Effect as Effect
+    from dpgraph.models.projection import Projection as Projection
     from dpgraph.models.hmm import HiddenMarkovModel as HiddenMarkovModel
     from dpgraph.models.regression import LinearRegressionModel as LinearRegressionModel
 

@@ -19,7 +19,7 @@ from dpgraph.cli.fitting import fit, learn, refit
 from dpgraph.cli.ledger import ledger
 from dpgraph.cli.models import evaluate, predict, report, sample
 from dpgraph.cli.networks import cost, posterior, release
-from dpgraph.cli.queries import effect, query
+from dpgraph.cli.queries import effect, query, regress
 
 
 class _Refusing(click.Group):
@@ -80,6 +80,7 @@ for _command in (
     sample,
     query,
     effect,
+    regress,
     report,
     ledger,
 ):

@@ -123,6 +123,29 @@ def effect(
     say(ASSUMPTION)
 
 
+@click.command()
+@click.argument("model")
+@click.option("--target", required=True, metavar="NAME", help="The variable to explain.")
+@click.option("--on", "features", required=True, metavar="NAME,NAME", help="The variables that explain it.")
+@click.option("--family", type=click.Choice(["linear", "logistic", "poisson"]), default="linear", show_default=True)
+@INTERVAL
+@JSON
+def regress(model: str, target: str, features: str, family: str, interval: float, as_json: bool) -> None:
+    """Print the coefficients of a variable on others from MODEL, with intervals; free."""
+    from dpgraph.files.queried import queried
+    from dpgraph.models.projection import regression
+
+    names = [one.strip() for one in features.split(",") if one.strip()]
+    found = regression(queried(model), target, names, family, interval=interval / 100)  # type: ignore[arg-type]
+    rows = found.to_frame().to_dict("records")
+    if as_json:
+        settings = {"target": target, "features": names, "family": family, "interval": found.interval}
+        settings |= {"draws": len(found.draws), "note": found.note}
+        show_json({**settings, "coefficients": records(rows)})
+        return
+    show(f"{found.family} regression of {escaped(target)}\n{plain(rows)}")
+
+
 #: The mechanism of a release by the name of its event.
 MECHANISMS = {"LaplaceMechanism": "laplace", "GaussianMechanism": "gaussian", "FourierMechanism": "fourier"}
 

@@ -1,0 +1,368 @@
+"""Coefficients of one variable of a network on others: the line, or the curve, that fits the population best.
+
+In every draw of the tables the coefficients solve E[(y - m(x'b)) x] = 0 under the draw's joint law, with m the
+identity, the logistic function or exp. They are the population's projection: no law of y given x is taken for true.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from dpgraph.inference.arguments import check_probability, tails
+from dpgraph.inference.network.queries import code_columns, sample_codes
+from dpgraph.inference.queries.asking import joint_of
+from dpgraph.inference.queries.contraction import ancestors
+from dpgraph.inference.queries.question import read_evidence
+from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
+from dpgraph.privacy.checks import check_choice
+from dpgraph.privacy.display import as_html, counted, summary
+from dpgraph.privacy.errors import ConvergenceWarning, InferenceError
+from dpgraph.privacy.records import Provenance
+from dpgraph.structure.domain import Bins, Domain, DomainError
+from dpgraph.structure.frozen import frozen_array
+from dpgraph.structure.network import Family, Network
+from dpgraph.structure.rowwise import columns_to_predict
+from dpgraph.structure.tables import Probabilities, Reals
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Link = Literal["linear", "logistic", "poisson"]
+
+#: The largest joint table of features and target that is summed cell by cell; and rows sampled from a draw otherwise.
+MOST_CELLS, LEAST_ROWS, ALL_ROWS, SEED = 1 << 14, 20_000, 200_000, 0
+#: Newton steps at most, and the change of the scaled coefficients at which they end.
+STEPS, TOLERANCE = 60, 1e-8
+#: Rows that are predicted at once.
+BLOCK = 10_000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Projection:
+    """Coefficients of a target on features, draw by draw; ``dg.regression`` makes it.
+
+    A word level has an indicator against the first level. A bin stands for its midpoint, a number for itself, and a
+    level for missing numbers has an indicator beside the middle of the range. So coefficients are those of binned rows:
+    a feature that is even within bins of width w has a variance smaller by w^2/12 (Sheppard), and its slope moves by as
+    much as the target bends or piles up within bins.
+
+    Attributes:
+        target: The variable that is explained.
+        family: ``"linear"``, ``"logistic"`` (of the last level) or ``"poisson"``.
+        features: The variables that explain it.
+        domain: The domain of these.
+        names: The coefficients' names, ``"intercept"`` first.
+        draws: Shape (draws, coefficients).
+        interval: The probability of the intervals.
+        monte_carlo_error: For each coefficient the standard deviation of one draw by its sampled rows, which the spread
+            of the draws contains; 0 where the answer is exact.
+        provenance: The record of the release; None where none is known.
+        note: That the draws are of Markov chains that have not mixed; else empty.
+    """
+
+    target: str
+    family: Link
+    features: Family
+    domain: Domain
+    names: tuple[str, ...]
+    draws: Reals
+    interval: float
+    monte_carlo_error: Reals
+    provenance: Provenance | None = None
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "draws", frozen_array(self.draws, np.float64))
+        object.__setattr__(self, "monte_carlo_error", frozen_array(self.monte_carlo_error, np.float64))
+
+    @cached_property
+    def mean(self) -> Reals:
+        """The posterior mean of each coefficient."""
+        return self.draws.mean(axis=0)
+
+    @cached_property
+    def sd(self) -> Reals:
+        """The posterior standard deviation of each, with the Monte Carlo error; of one exact draw nan."""
+        if len(self.draws) > 1:
+            return self.draws.std(axis=0)
+        return np.where(self.monte_carlo_error > 0, self.monte_carlo_error, np.nan)
+
+    @cached_property
+    def _ends(self) -> Reals:
+        if len(self.draws) > 1:
+            return np.quantile(self.draws, tails(self.interval), axis=0)
+        return np.full((2, len(self.names)), np.nan)
+
+    @property
+    def low(self) -> Reals:
+        """The low end of each interval."""
+        return self._ends[0]
+
+    @property
+    def high(self) -> Reals:
+        """The high end of each interval."""
+        return self._ends[1]
+
+    def predict(self, X: Any) -> Reals:
+        """The expected target of each row, of logistic the probability of the last level, averaged over the draws.
+
+        ``X`` is a table that holds the features, or as for ``ConditionalClassifier.predict_proba``.
+        """
+        read = columns_to_predict(X, self.domain.restrict(self.features))
+        codes = code_columns(read, {name: self.domain.sizes[name] for name in self.features})
+        rows = _rows(_design(self.domain, self.features)[1], [codes[name].astype(np.int64) for name in self.features])
+        parts = [
+            _mean(self.family, rows[start : start + BLOCK] @ self.draws.T).mean(axis=1)
+            for start in range(0, len(rows), BLOCK)
+        ]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each coefficient: mean, sd, low, high."""
+        import pandas as pd
+
+        columns = {"mean": self.mean, "sd": self.sd, "low": self.low, "high": self.high}
+        return pd.DataFrame({"coefficient": self.names, **columns})
+
+    @property
+    def _said(self) -> str:
+        return f"{self.family} regression of {self.target} on {', '.join(self.features)}"
+
+    def __repr__(self) -> str:
+        return summary("Projection", self._said, counted(len(self.draws), "draw"), self.provenance)
+
+    def _repr_html_(self) -> str:
+        notes = [f"{self.interval:.0%} intervals", counted(len(self.draws), "draw"), self.note, self.provenance]
+        rows = self.to_frame().to_dict("records")
+        return as_html(self._said, rows, list(filter(None, notes)), total=len(rows))  # type: ignore[arg-type]
+
+
+def regression(
+    posterior: Any, target: str, features: str | Iterable[str], family: Link = "linear", *, interval: float = 0.9
+) -> Projection:
+    """The coefficients of a target on features in the population, from an earlier release or posterior; free.
+
+    Args:
+        posterior: As for ``query``: a release of tables or pairs, a learned network, posterior draws, probabilities.
+        target: The variable to explain: of numbers or bins; of two levels for ``"logistic"``.
+        features: The variables that explain it.
+        family: ``"linear"``; ``"logistic"``, of the target's last level; ``"poisson"``, of numbers of at least 0.
+        interval: The probability of the intervals.
+
+    Raises:
+        NetworkError: If a variable is unknown.
+        DomainError: If there are no features, one is there twice, is the target, or has one level.
+        InferenceError: If the family does not fit the target, features determine each other, or there is no network to
+            read, as of moments.
+
+    Warns:
+        ConvergenceWarning: If the steps of some draw did not end: a level of a feature decides the target.
+
+    >>> import dpgraph as dg
+    >>> model = regression(dg.load("example:asia"), "lung", ["smoke"], "logistic")
+    >>> dict(zip(model.names, model.mean.round(2).tolist()))
+    {'intercept': 2.2, 'smoke=no': 2.4}
+    """
+    from dpgraph.inference.graphs.choosing import learned_from
+
+    check_probability("interval", interval)
+    check_choice("family", family, Link, error=InferenceError)
+    posterior = learned_from(posterior)
+    tables = drawn_tables(posterior)
+    chosen = (features,) if isinstance(features, str) else tuple(features)
+    outcome = _checked(tables.network, target, chosen, family)
+    names, maps, centres, scales = _design(tables.network.domain, chosen)
+    scaled = [(one - centre) / scale for one, centre, scale in zip(maps, centres, scales, strict=True)]
+    if family == "linear":
+        draws, error = _linear(tables, (*chosen, target), [*scaled, outcome[:, None]]), np.zeros(len(names))
+    else:
+        draws, error = _curved(tables, target, chosen, scaled, outcome, family)
+    centre, scale = np.concatenate(centres), np.concatenate(scales)
+    draws[:, 1:] /= scale
+    draws[:, 0] -= draws[:, 1:] @ centre
+    error[1:] /= scale  # that of the intercept stays the one at the middle of the numbers
+    domain = tables.network.domain.restrict((*chosen, target))
+    behind = getattr(getattr(posterior, "posterior_", posterior), "provenance", None)
+    return Projection(target, family, chosen, domain, names, draws, interval, error, behind, tables.note)
+
+
+def _checked(network: Network, target: str, features: Family, family: Link) -> Reals:
+    """The number of each level of the target; what cannot be a regression is refused."""
+    domain = network.domain
+    for name in (target, *features):
+        domain[name]
+    if not features or len(set(features)) < len(features) or target in features:
+        raise DomainError(f"features must be one or more variables, each once, without the target {target!r}")
+    for name in features:
+        if domain.sizes[name] < 2:
+            raise DomainError(f"{name!r} has one level, so it explains nothing: leave it out of the features")
+    if family == "logistic":
+        if domain.sizes[target] != 2:
+            raise InferenceError(
+                f"a logistic regression is of two levels, and {target!r} has {domain.sizes[target]}: take "
+                "dg.classifier, or declare the target with two levels"
+            )
+        return np.array([0.0, 1.0])
+    found = _numbers(domain, target)
+    if found is None or not np.isfinite(found).all():
+        raise InferenceError(
+            f"a {family} regression is of numbers, and a level of {target!r} is none: take family='logistic' if it has "
+            "two levels, or dg.classifier"
+        )
+    if family == "poisson" and found.min() < 0:
+        raise InferenceError(f"a poisson regression is of numbers from 0 on, and {target!r} has others: take linear")
+    return found
+
+
+def _numbers(domain: Domain, name: str) -> Reals | None:
+    """The number that each level stands for, nan where it is missing; None of words."""
+    variable, size = domain[name], domain.sizes[name]
+    if isinstance(variable, Bins):
+        edges = np.array(variable.edges, float)
+        middles = (edges[:-1] + edges[1:]) / 2
+        return np.concatenate([middles, np.full(size - len(middles), np.nan)])
+    return None if variable.kind != "number" else np.array([float(level) for level in domain.levels(name)])
+
+
+def _design(domain: Domain, features: Family) -> tuple[tuple[str, ...], list[Reals], list[Reals], list[Reals]]:
+    """The coefficients' names; for each feature its columns at each level, and their centres and scales."""
+    names, maps, centres, scales = ["intercept"], [], [], []
+    for name in features:
+        levels, numbers = domain.levels(name), _numbers(domain, name)
+        there = np.zeros(0) if numbers is None else numbers[np.isfinite(numbers)]
+        if numbers is None or len(there) < 2:
+            columns, said = np.eye(len(levels))[:, 1:], [f"{name}={level}" for level in levels[1:]]
+            centre, scale = np.zeros(len(said)), np.ones(len(said))
+        else:
+            gone = np.isnan(numbers)
+            middle = (there.min() + there.max()) / 2
+            columns = np.column_stack([np.where(gone, middle, numbers), np.eye(len(levels))[:, gone]])
+            said = [name, *(f"{name}={level}" for level, one in zip(levels, gone, strict=True) if one)]
+            centre, scale = np.zeros(len(said)), np.ones(len(said))
+            centre[0], scale[0] = middle, (there.max() - there.min()) / 2
+        names += said
+        maps.append(columns)
+        centres.append(centre)
+        scales.append(scale)
+    return tuple(names), maps, centres, scales
+
+
+def _rows(maps: list[Reals], codes: list[Any]) -> Reals:
+    """The design's rows of level positions, intercept first."""
+    return np.column_stack([np.ones(len(codes[0])), *(one[code] for one, code in zip(maps, codes, strict=True))])
+
+
+def _linear(tables: DrawnTables, names: Family, maps: list[Reals]) -> Reals:
+    """Least squares from the moments of every draw, axes (draw, coefficient), from margins of pairs; target last."""
+    ends = np.cumsum([1, *(one.shape[1] for one in maps)])
+    moments = np.zeros((len(tables), ends[-1], ends[-1]))
+    moments[:, 0, 0] = 1
+    whole = read_evidence(tables.network)
+    for a, name in enumerate(names):
+        alone, here = joint_of(tables, (name,), whole)[0], slice(ends[a], ends[a + 1])
+        moments[:, 0, here] = moments[:, here, 0] = alone @ maps[a]
+        moments[:, here, here] = np.einsum("dk,ki,kj->dij", alone, maps[a], maps[a])
+    for a, b in itertools.combinations(range(len(names)), 2):
+        pair = joint_of(tables, (names[a], names[b]), whole)[0]
+        product = maps[a].T @ pair @ maps[b]
+        moments[:, ends[a] : ends[a + 1], ends[b] : ends[b + 1]] = product
+        moments[:, ends[b] : ends[b + 1], ends[a] : ends[a + 1]] = product.transpose(0, 2, 1)
+    return _solved(moments[:, :-1, :-1], moments[:, :-1, -1:])[..., 0]
+
+
+def _solved(square: Reals, right: Reals) -> Reals:
+    """The solutions of systems of equations; those that have none are refused in words."""
+    if (np.linalg.cond(square) > 1e13).any():
+        raise InferenceError("some features determine each other, so their coefficients are not known: leave one out")
+    return np.linalg.solve(square, right)
+
+
+def _mean(family: Link, eta: Reals) -> Reals:
+    """The expected target at a linear predictor."""
+    if family == "linear":
+        return eta
+    return np.exp(np.minimum(eta, 700)) if family == "poisson" else 0.5 * (1 + np.tanh(eta / 2))
+
+
+def _curved(
+    tables: DrawnTables, target: str, features: Family, maps: list[Reals], outcome: Reals, family: Link
+) -> tuple[Reals, Reals]:
+    """The solutions of the expected score equations of every draw, and the Monte Carlo error of one draw."""
+    network, names = tables.network, (*features, target)
+    sizes = network.shape(features)
+    exact = math.prod(network.shape(names)) <= MOST_CELLS
+    powers = outcome[:, None] ** np.arange(3)
+    if exact:
+        sums = joint_of(tables, names, read_evidence(network))[0].reshape(len(tables), -1, len(outcome)) @ powers
+        x = _rows(maps, [axis.ravel() for axis in np.indices(sizes)])
+    else:
+        held = ancestors(network, names)
+        part = Network.of(network.domain.restrict(held), {name: network.parents[name] for name in held})
+        rng, n = np.random.default_rng(SEED), max(LEAST_ROWS, ALL_ROWS // len(tables))
+    width = 1 + sum(one.shape[1] for one in maps)
+    draws, variance, start, ended = np.empty((len(tables), width)), np.zeros(width), np.zeros(width), True
+    for draw in range(len(tables)):
+        if exact:
+            some = sums[draw]
+        else:
+            one = Probabilities(part, {name: tables.tables[name][draw] for name in part.parents})
+            codes = sample_codes(one, n, rng)
+            place = np.zeros(n, np.int64)
+            for name, size in zip(features, sizes, strict=True):
+                place = place * size + codes[name]
+            _, first, group = np.unique(place, return_index=True, return_inverse=True)
+            y = outcome[codes[target]]
+            some = np.column_stack([np.bincount(group, y**power) for power in range(3)]) / n
+            x = _rows(maps, [codes[name][first] for name in features])
+        start, bend, done = _newton(x, some, start if draw else _first(some, width, family), family)
+        draws[draw], ended = start, ended and done
+        if not exact:
+            mu = _mean(family, x @ start)
+            residual = some[:, 2] - 2 * mu * some[:, 1] + mu**2 * some[:, 0]
+            inverse = np.linalg.inv(bend)
+            variance += np.diag(inverse @ ((x.T * residual) @ x) @ inverse) / n / len(tables)
+    if not ended:
+        warnings.warn(
+            "the coefficients of some draws did not settle: a level of a feature decides the target, or nearly; leave "
+            "the feature out or declare coarser levels",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return draws, np.sqrt(variance)
+
+
+def _first(sums: Reals, width: int, family: Link) -> Reals:
+    """No slopes, and the intercept that fits the average."""
+    average = sums[:, 1].sum() / sums[:, 0].sum()
+    return np.eye(width)[0] * (math.log(average) if family == "poisson" and average > 0 else 0.0)
+
+
+def _newton(x: Reals, sums: Reals, b: Reals, family: Link) -> tuple[Reals, Reals, bool]:
+    """Newton's method, halved where the likelihood falls: the coefficients, the information, and if it ended."""
+    weight, total = sums[:, 0], sums[:, 1]
+
+    def loss(eta: Reals) -> float:
+        height = np.exp(np.minimum(eta, 700)) if family == "poisson" else np.logaddexp(0, eta)
+        return float(weight @ height - total @ eta)
+
+    eta = x @ b
+    value, bend = loss(eta), np.eye(len(b))
+    for _ in range(STEPS):
+        mu = _mean(family, eta)
+        bend = (x.T * (weight * (mu if family == "poisson" else mu * (1 - mu)))) @ x
+        step = _solved(bend, (x.T @ (total - weight * mu))[:, None])[:, 0]
+        size, move = 1.0, x @ step
+        while (new := loss(eta + size * move)) > value + 1e-12 * abs(value) and size > 1e-6:
+            size /= 2
+        b, eta, value = b + size * step, eta + size * move, new
+        if np.abs(step).max() < TOLERANCE:
+            return b, bend, True
+    return b, bend, False
