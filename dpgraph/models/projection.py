@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -43,6 +43,9 @@ MOST_CELLS, LEAST_ROWS, ALL_ROWS, SEED = 1 << 14, 20_000, 200_000, 0
 STEPS, TOLERANCE = 60, 1e-8
 #: Rows that are predicted at once.
 BLOCK = 10_000
+
+
+World = tuple[Reals, Reals, int]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -195,7 +198,7 @@ def regression(
 
 
 def _checked(network: Network, target: str, features: Family, family: Link) -> Reals:
-    """The number of each level of the target; what cannot be a regression is refused."""
+    """The number of each level of the target; raises the errors of ``regression``."""
     domain = network.domain
     for name in (target, *features):
         domain[name]
@@ -279,10 +282,10 @@ def _linear(tables: DrawnTables, names: Family, maps: list[Reals]) -> Reals:
 
 
 def _solved(square: Reals, right: Reals) -> Reals:
-    """The solutions of systems of equations; those that have none are refused in words."""
+    """The solutions of systems of equations; raises an error where there are none."""
     if (np.linalg.cond(square) > 1e13).any():
         raise InferenceError("some features determine each other, so their coefficients are not known: leave one out")
-    return np.linalg.solve(square, right)
+    return np.linalg.solve(square, right)  # type: ignore[return-value]
 
 
 def _mean(family: Link, eta: Reals) -> Reals:
@@ -296,37 +299,16 @@ def _curved(
     tables: DrawnTables, target: str, features: Family, maps: list[Reals], outcome: Reals, family: Link
 ) -> tuple[Reals, Reals]:
     """The solutions of the expected score equations of every draw, and the Monte Carlo error of one draw."""
-    network, names = tables.network, (*features, target)
-    sizes = network.shape(features)
-    exact = math.prod(network.shape(names)) <= MOST_CELLS
-    powers = outcome[:, None] ** np.arange(3)
-    if exact:
-        sums = joint_of(tables, names, read_evidence(network))[0].reshape(len(tables), -1, len(outcome)) @ powers
-        x = _rows(maps, [axis.ravel() for axis in np.indices(sizes)])
-    else:
-        held = ancestors(network, names)
-        part = Network.of(network.domain.restrict(held), {name: network.parents[name] for name in held})
-        rng, n = np.random.default_rng(SEED), max(LEAST_ROWS, ALL_ROWS // len(tables))
+    exact = math.prod(tables.network.shape((*features, target))) <= MOST_CELLS
+    worlds = (_enumerated if exact else _sampled)(tables, target, features, maps, outcome)
     width = 1 + sum(one.shape[1] for one in maps)
-    draws, variance, start, ended = np.empty((len(tables), width)), np.zeros(width), np.zeros(width), True
-    for draw in range(len(tables)):
-        if exact:
-            some = sums[draw]
-        else:
-            one = Probabilities(part, {name: tables.tables[name][draw] for name in part.parents})
-            codes = sample_codes(one, n, rng)
-            place = np.zeros(n, np.int64)
-            for name, size in zip(features, sizes, strict=True):
-                place = place * size + codes[name]
-            _, first, group = np.unique(place, return_index=True, return_inverse=True)
-            y = outcome[codes[target]]
-            some = np.column_stack([np.bincount(group, y**power) for power in range(3)]) / n
-            x = _rows(maps, [codes[name][first] for name in features])
-        start, bend, done = _newton(x, some, start if draw else _first(some, width, family), family)
-        draws[draw], ended = start, ended and done
-        if not exact:
-            mu = _mean(family, x @ start)
-            residual = some[:, 2] - 2 * mu * some[:, 1] + mu**2 * some[:, 0]
+    draws, variance, b, ended = np.empty((len(tables), width)), np.zeros(width), np.zeros(0), True
+    for draw, (x, sums, n) in enumerate(worlds):
+        b, bend, done = _newton(x, sums, b if draw else _first(sums, width, family), family)
+        draws[draw], ended = b, ended and done
+        if n:
+            mu = _mean(family, x @ b)
+            residual = sums[:, 2] - 2 * mu * sums[:, 1] + mu**2 * sums[:, 0]
             inverse = np.linalg.inv(bend)
             variance += np.diag(inverse @ ((x.T * residual) @ x) @ inverse) / n / len(tables)
     if not ended:
@@ -337,6 +319,32 @@ def _curved(
             stacklevel=3,
         )
     return draws, np.sqrt(variance)
+
+
+def _enumerated(
+    tables: DrawnTables, target: str, features: Family, maps: list[Reals], outcome: Reals
+) -> Iterator[World]:
+    """For each draw every row of the design, the sums of 1, y and y^2 over the law at it, and no rows sampled."""
+    joint = joint_of(tables, (*features, target), read_evidence(tables.network))[0]
+    x = _rows(maps, [axis.ravel() for axis in np.indices(tables.network.shape(features))])
+    for sums in joint.reshape(len(tables), -1, len(outcome)) @ outcome[:, None] ** np.arange(3):
+        yield x, sums, 0
+
+
+def _sampled(tables: DrawnTables, target: str, features: Family, maps: list[Reals], outcome: Reals) -> Iterator[World]:
+    """The same of the distinct rows among those sampled from each draw, and their number."""
+    network = tables.network
+    held = ancestors(network, (*features, target))
+    part = Network.of(network.domain.restrict(held), {name: network.parents[name] for name in held})
+    rng, n = np.random.default_rng(SEED), max(LEAST_ROWS, ALL_ROWS // len(tables))
+    for draw in range(len(tables)):
+        one = Probabilities(part, {name: tables.tables[name][draw] for name in part.parents})  # type: ignore[arg-type]
+        codes = sample_codes(one, n, rng)
+        rows = np.column_stack([codes[name] for name in features])
+        place = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+        y, group = outcome[codes[target]], place[2].ravel()
+        sums = np.column_stack([np.bincount(group, y**power) for power in range(3)]) / n
+        yield _rows(maps, list(place[0].T)), sums, n
 
 
 def _first(sums: Reals, width: int, family: Link) -> Reals:
