@@ -52,6 +52,11 @@ def naive_bayes(budget=None):
     return dg.PrivateNaiveBayes(domain, 1, inference="plug-in", budget=budget, unit=unit, target="sex")
 
 
+def planned(budget=None):
+    domain = DOMAIN.restrict(["age", "sex"])
+    return dg.PrivateClassifier(domain, 1, budget=budget, unit=None if budget else UNIT, target="sex")
+
+
 def judged(fitted, name, X, y=None):
     """An evaluation with answers that tell nothing, whole: what it says is searched."""
     bounds = (0, 10) if name == "regressor" else None
@@ -105,6 +110,7 @@ def models():
     one = regression().fit(GOOD[["age"]], GOOD["pay"])
     return {
         "nb": naive_bayes().fit(GOOD[["age"]], GOOD["sex"]),
+        "planned": planned().fit(GOOD[["age"]], GOOD["sex"]),
         "hmm": dg.PrivateHMM(2, LOG, 1, **QUICK).fit(GOOD),
         "regression": one,
         "classifier": LogisticRegression().fit(GOOD[["age"]], GOOD["sex"]),
@@ -172,6 +178,18 @@ TABLES = {
     ),
     "PrivateLinearRegression.fit, person in place": lambda rows, fitted: regression(PERSONS).fit(
         rows, "pay", person="who"
+    ),
+    "PrivateClassifier.fit, person": lambda rows, fitted: planned(PERSONS).fit(
+        only(rows, "age", "who"), LABELS, person="who"
+    ),
+    "PrivateClassifier.fit, in place": lambda rows, fitted: planned(BUDGET).fit(rows, "sex"),
+    "PrivateClassifier.predict": lambda rows, fitted: quiet(fitted["planned"].predict(only(rows, "age"))),
+    "PrivateClassifier.predict_proba": lambda rows, fitted: quiet(fitted["planned"].predict_proba(only(rows, "age"))),
+    "PrivateClassifier.score": lambda rows, fitted: quiet(fitted["planned"].score(only(rows, "age"), LABELS)),
+    "WeightedNaiveBayes.predict": lambda rows, fitted: quiet(fitted["planned"].model_.predict(rows)),
+    "WeightedNaiveBayes.predict_proba, rows": lambda rows, fitted: quiet(fitted["planned"].model_.predict_proba(rows)),
+    "WeightedNaiveBayes.predict_log_joint, rows": lambda rows, fitted: quiet(
+        fitted["planned"].model_.predict_log_joint(rows)
     ),
     "PrivateNaiveBayes.fit": lambda rows, fitted: naive_bayes(BUDGET).fit(only(rows, "age"), LABELS),
     "PrivateNaiveBayes.fit, in place": lambda rows, fitted: naive_bayes(BUDGET).fit(rows, "sex"),
@@ -253,6 +271,7 @@ COLUMNS = {
         x, dg.expfam.Multinomial([0, 1])
     ),
     "regression_moments, y": lambda y, fitted: dg.statistics.regression_moments((np.zeros((N, 2)), y), DESIGN),
+    "PrivateClassifier.fit, y": lambda y, fitted: planned(BUDGET).fit(np.zeros((N, 1)), y),
     "PrivateNaiveBayes.fit, y": lambda y, fitted: naive_bayes(BUDGET).fit(np.zeros((N, 1)), y),
     "evaluate, y": lambda y, fitted: judged(fitted, "nb", np.zeros((N, 1)), y),
     "evaluate, y of a regression": lambda y, fitted: judged(fitted, "regression", np.zeros((N, 1)), y),
@@ -322,6 +341,8 @@ COMMANDS = {
     "--person who --out out.json",
     "fit regression, person": "fit regression {rows} --domain pay.toml --target pay --epsilon 1 --inference plug-in "
     "--draws 5 --person who --rows-per-person 2 --out out.json",
+    "fit classifier": "fit classifier {rows} --domain net.toml --target sex --epsilon 1 --neighbours add-remove "
+    "--out out.json",
     "fit naive-bayes": "fit naive-bayes {rows} --domain net.toml --target sex --epsilon 1 --inference plug-in "
     "--neighbours add-remove --out out.json",
     "fit regression": "fit regression {rows} --domain pay.toml --target pay --epsilon 1 --inference plug-in --draws 5 "

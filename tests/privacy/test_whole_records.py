@@ -79,8 +79,8 @@ JOINS = {
 }
 #: The class that a test of its own holds to the charge, in ``tests/estimators/test_cross_validation.py``.
 CHARGED = {"CrossValidation"}
-#: The class that refuses a second release.
-REFUSED = {"NaiveBayes"}
+#: The classes that refuse a second release.
+REFUSED = {"NaiveBayes", "WeightedNaiveBayes"}
 #: Verbs that read one release, and those that are handed a value without its record, which their caller keeps.
 SINGLE = {
     "fit_hmm": lambda noisy: dg.fit_hmm(noisy, 2, sequence="word", time="spam"),
