@@ -241,6 +241,7 @@ def test_noise_is_drawn_through_its_one_home():
         "inference/graphs/factors.py": {"np.random.Generator"},
         "inference/graphs/pair_estimates.py": {"np.random.Generator"},
         "inference/graphs/refitting.py": {"np.random.Generator"},
+        "models/projection.py": {"np.random.default_rng"},
         "models/weighted.py": {"np.random.Generator"},
         "inference/counts/many_cells.py": makes,
         "inference/arguments.py": makes,
