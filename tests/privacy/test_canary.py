@@ -186,6 +186,9 @@ TABLES = {
     "PrivateClassifier.predict": lambda rows, fitted: quiet(fitted["planned"].predict(only(rows, "age"))),
     "PrivateClassifier.predict_proba": lambda rows, fitted: quiet(fitted["planned"].predict_proba(only(rows, "age"))),
     "PrivateClassifier.score": lambda rows, fitted: quiet(fitted["planned"].score(only(rows, "age"), LABELS)),
+    "Projection.predict": lambda rows, fitted: quiet(
+        dg.regression(fitted["nb"], "age", ["sex"]).predict(only(rows, "sex"))
+    ),
     "WeightedNaiveBayes.predict": lambda rows, fitted: quiet(fitted["planned"].model_.predict(rows)),
     "WeightedNaiveBayes.predict_proba, rows": lambda rows, fitted: quiet(fitted["planned"].model_.predict_proba(rows)),
     "WeightedNaiveBayes.predict_log_joint, rows": lambda rows, fitted: quiet(
