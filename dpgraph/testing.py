@@ -48,12 +48,13 @@ _CELLS = "it predicts the cells of the log that it was fitted to, so predict tak
 def expected_failed_checks(estimator: Any) -> dict[str, str]:
     """The checks of scikit-learn that an estimator fails by design, for its ``check_estimator``.
 
-    ``PrivateNaiveBayes(domain="infer")`` and ``PrivateLinearRegression("infer", "infer")`` pass all. An estimator of
-    which nothing is declared refuses to fit, one with a declaration refuses the arrays of a check that do not fit it (a
-    check whose arrays happen to fit may pass), and ``PrivateHMM`` takes a log, which is not an array.
+    ``PrivateClassifier`` and ``PrivateNaiveBayes`` with ``domain="infer"``, and ``PrivateLinearRegression("infer",
+    "infer")``, pass all. An estimator of which nothing is declared refuses to fit, one with a declaration refuses the
+    arrays of a check that do not fit it (a check whose arrays happen to fit may pass), and ``PrivateHMM`` takes a log,
+    which is not an array.
 
     Args:
-        estimator: A ``PrivateNaiveBayes``, ``PrivateLinearRegression`` or ``PrivateHMM``.
+        estimator: A ``PrivateClassifier``, ``PrivateNaiveBayes``, ``PrivateLinearRegression`` or ``PrivateHMM``.
 
     Returns:
         The reason of each, by the check's name.
@@ -68,7 +69,7 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
     match type(estimator).__name__:
         case "PrivateHMM":
             return dict.fromkeys(_FITTING.split(), _LOG) | {"check_estimators_unfitted": _CELLS}
-        case "PrivateNaiveBayes" if not _inferred(settings["domain"]):
+        case "PrivateNaiveBayes" | "PrivateClassifier" if not _inferred(settings["domain"]):
             return dict.fromkeys(
                 (_FITTING + _CLASSIFYING).split(), _DECLARED if settings["domain"] is None else _OTHERS
             )

@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 import dpgraph as dg
 from dpgraph.estimators.classifier import PrivateClassifier
+from dpgraph.privacy.composition import mu_squared_of
 from dpgraph.testing import SeededNoise
 
 COPIES = 6
@@ -77,6 +78,39 @@ def test_one_charge_pays_for_all_parts(delta):
         model.fit(features, label)
     assert model.choice_ is not None  # the earlier fit stays
     assert len(budget.events) == 1
+
+
+class Failing:
+    private = True
+
+    def add(self, values, law):
+        raise RuntimeError
+
+
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_the_charge_comes_before_the_first_draw_and_stays(delta):
+    unit, train = dg.PrivacyUnit("add-remove"), rows(50)
+    for funds, error in ((0.5, dg.errors.BudgetExceededError), (1, RuntimeError)):
+        budget = dg.Budget(funds, delta, unit=unit)
+        with pytest.raises(error):
+            PrivateClassifier(DOMAIN, 1, delta, target="label", budget=budget, noise=Failing()).fit(
+                train.drop(columns="label"), train["label"]
+            )
+        assert budget.spent == (1 if error is RuntimeError else 0)
+
+
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_the_record_names_the_price_of_every_part_scores_too(delta):
+    """Prices of parts add up to the charge: in epsilon, or in squares of mu where there is a delta."""
+    budget = dg.Budget(1, delta, unit=dg.PrivacyUnit("add-remove"))
+    train = rows(2000)[["label", "other"]]
+    model = PrivateClassifier(dg.Domain.of({n: DOMAIN[n] for n in train}), 1, delta, target="label", budget=budget)
+    event = model.set_params(noise=SeededNoise(1)).fit(train[["other"]], train["label"]).release_.event
+    prices = [mu_squared_of(part) if delta else part.epsilon for part in event.events]
+    charge = budget.events[0].mu ** 2 if delta else 1
+    assert [round(float(one / charge), 4) for one in prices] == [0.04, 0.84, 0.12]
+    assert event.epsilon == 1
+    assert sum(prices) <= charge
 
 
 def test_noise_that_drowns_scores_leaves_them_unmeasured():

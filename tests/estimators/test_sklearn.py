@@ -21,8 +21,10 @@ X = pd.DataFrame({"a": [0, 1, 1] * 20})
 Y = pd.Series(["n", "y", "y"] * 20, name="y")
 
 #: What passes all but what is expected to fail; that of declared estimators passes every one (test_naive_bayes,
-#: test_regression).
+#: test_regression), but for that of the classifier, which is here.
 BARE = {
+    "classifier": dg.PrivateClassifier(noise=NOISE),
+    "classifier of what it reads off the rows": dg.PrivateClassifier(domain="infer", noise=NOISE),
     "naive Bayes": dg.PrivateNaiveBayes(noise=NOISE),
     "regression": dg.PrivateLinearRegression(noise=NOISE),
     "hidden Markov": dg.PrivateHMM(domain="infer", noise=NOISE),
@@ -45,6 +47,7 @@ def test_the_checks_that_fail_are_those_that_are_shipped_with_a_reason(name):
 
 
 DECLARED = {
+    "classifier": dg.PrivateClassifier({"a": [0, 1], "b": dg.Bins([0, 1, 2]), "y": [0, 1]}, noise=NOISE),
     "naive Bayes": dg.PrivateNaiveBayes({"a": [0, 1], "b": dg.Bins([0, 1, 2]), "y": [0, 1]}, noise=NOISE),
     "two columns": dg.PrivateLinearRegression([(-10, 10)] * 2, (-10, 10), inference="plug-in", draws=50, noise=NOISE),
     "ten columns": dg.PrivateLinearRegression([(-10, 10)] * 10, (-10, 10), inference="plug-in", draws=50, noise=NOISE),

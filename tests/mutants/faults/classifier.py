@@ -1,4 +1,4 @@
-"""Faults in how a classifier's label is measured first, and in the chains over its counts."""
+"""Faults in how a classifier pays for its parts and measures its label first, and in the chains over its counts."""
 
 from tests.mutants.planting import Mutant
 
@@ -6,8 +6,58 @@ LAPLACE = "tests/mechanisms/additive/test_laplace.py::test_the_largest_log_ratio
 SHARE = "tests/mechanisms/additive/test_label_share.py::test_rows_change_nothing_but_their_number"
 CHAINS = "tests/inference/classifier/test_sampler.py"
 PUBLIC = f"{CHAINS}::test_chains_agree_with_enumeration_where_n_is_public"
+PLANNED = "estimators/classifier.py"
+FITS = "tests/estimators/test_classifier.py"
+ONCE = f"{FITS}::test_one_charge_pays_for_all_parts"
+CHARGED = "        scope = self.charged(any_tables(codes, self.domain))\n"
+PURSE = (
+    "        purse = Budget(self.epsilon, self.delta, unit=self.budget.unit, "
+    'accounting="gdp" if self.delta else "basic")\n'
+)
+FIRST = "        first = release(count(codes, self.label()), self.share(LABEL), budget=purse, noise=self.noise)\n"
+LOSS = (
+    "tests/contract/test_estimators.py::test_no_loss_is_above_the_claim"
+    "[PrivateClassifier: 2 variables, delta 0, up to 2 rows, n 1000000: add-remove one row of one person]"
+)
 
 MUTANTS = (
+    Mutant(
+        "a classifier's scores paid from a budget of their own",
+        PLANNED,
+        "self.share(JUDGED), budget=purse",
+        "self.share(Fraction(1)), budget=Budget(self.epsilon, self.delta, unit=self.budget.unit)",
+        (LOSS, ONCE),
+    ),
+    Mutant(
+        "a classifier charged after its label was drawn",
+        PLANNED,
+        f"{CHARGED}{PURSE}{FIRST}",
+        f"{PURSE}{FIRST}{CHARGED}",
+        (f"{FITS}::test_the_charge_comes_before_the_first_draw_and_stays",),
+        first=True,
+    ),
+    Mutant(
+        "a classifier's record without the price of its scores",
+        "estimators/parts.py",
+        "len(more)], *more))",
+        "len(more)],))",
+        (f"{FITS}::test_the_record_names_the_price_of_every_part_scores_too", LOSS),
+    ),
+    Mutant(
+        "a classifier's tables that forget the label's share",
+        PLANNED,
+        "part = 1 - LABEL - (JUDGED if parts else 0)",
+        "part = 1 - (JUDGED if parts else 0)",
+        (ONCE,),
+    ),
+    Mutant(
+        "bins of scores from private rows",
+        PLANNED,
+        "one.bin_of(one.scores.of_rows(features))",
+        "Candidate.of(one.name, one.scores, one.base, one.start, features, one.edges.shape[1] + 1)"
+        ".bin_of(one.scores.of_rows(features))",
+        (LOSS,),
+    ),
     Mutant(
         "margins beside tables that keep the whole budget",
         "mechanisms/additive/laplace.py",
