@@ -197,6 +197,7 @@ def test_the_command_prints_what_the_function_finds(tmp_path):
     assert "comes before" in done.output
 
 
+@pytest.mark.proof
 def test_a_release_of_a_network_or_of_pairs_is_learned_from_first():
     """Of nearly exact tables of many rows, predictions and the effect are those of the network."""
     tables = {"z": [0.4, 0.6], "t": [[0.8, 0.3], [0.2, 0.7]], "y": [[[0.8, 0.6], [0.5, 0.2]], [[0.2, 0.4], [0.5, 0.8]]]}

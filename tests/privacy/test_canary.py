@@ -203,7 +203,7 @@ TABLES = {
     ),
     "ConditionalClassifier.predict": lambda rows, fitted: quiet(dg.classifier(fitted["nb"], "sex").predict(rows)),
     "ConditionalClassifier.predict_proba": lambda rows, fitted: quiet(
-        dg.classifier(fitted["nb"], "sex").predict_proba(rows, return_interval=True)
+        dg.classifier([fitted["nb"].model_.probabilities] * 2, "sex").predict_proba(rows, return_interval=True)
     ),
     "NaiveBayes.predict": lambda rows, fitted: quiet(fitted["nb"].model_.predict(rows)),
     "NaiveBayes.predict_proba, rows": lambda rows, fitted: quiet(fitted["nb"].model_.predict_proba(rows)),
