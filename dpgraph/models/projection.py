@@ -40,7 +40,9 @@ Link = Literal["linear", "logistic", "poisson"]
 #: The largest joint table of features and target that is summed cell by cell; and rows sampled from a draw otherwise.
 MOST_CELLS, LEAST_ROWS, ALL_ROWS, SEED = 1 << 14, 20_000, 200_000, 0
 #: Newton steps at most, and the change of the scaled coefficients at which they end.
-STEPS, TOLERANCE = 60, 1e-8
+STEPS, TOLERANCE = 200, 1e-10
+#: An information matrix is kept while steps shrink by this; and draws whose Monte Carlo error is averaged.
+SHRINKS, ERRORS = 0.3, 10
 #: Rows that are predicted at once.
 BLOCK = 10_000
 
@@ -306,11 +308,11 @@ def _curved(
     for draw, (x, sums, n) in enumerate(worlds):
         b, bend, done = _newton(x, sums, b if draw else _first(sums, width, family), family)
         draws[draw], ended = b, ended and done
-        if n:
+        if n and draw < ERRORS:
             mu = _mean(family, x @ b)
             residual = sums[:, 2] - 2 * mu * sums[:, 1] + mu**2 * sums[:, 0]
             inverse = np.linalg.inv(bend)
-            variance += np.diag(inverse @ ((x.T * residual) @ x) @ inverse) / n / len(tables)
+            variance += np.diag(inverse @ _gram(x, residual) @ inverse) / n / min(ERRORS, len(tables))
     if not ended:
         warnings.warn(
             "the coefficients of some draws did not settle: a level of a feature decides the target, or nearly; leave "
@@ -353,6 +355,12 @@ def _first(sums: Reals, width: int, family: Link) -> Reals:
     return np.eye(width)[0] * (math.log(average) if family == "poisson" and average > 0 else 0.0)
 
 
+def _gram(x: Reals, weight: Reals) -> Reals:
+    """The weighted sums of products of the columns."""
+    root = x * np.sqrt(np.maximum(weight, 0))[:, None]
+    return root.T @ root
+
+
 def _newton(x: Reals, sums: Reals, b: Reals, family: Link) -> tuple[Reals, Reals, bool]:
     """Newton's method, halved where the likelihood falls: the coefficients, the information, and if it ended."""
     weight, total = sums[:, 0], sums[:, 1]
@@ -362,15 +370,17 @@ def _newton(x: Reals, sums: Reals, b: Reals, family: Link) -> tuple[Reals, Reals
         return float(weight @ height - total @ eta)
 
     eta = x @ b
-    value, bend = loss(eta), np.eye(len(b))
+    value, bend, last, longest = loss(eta), np.eye(len(b)), 0.0, math.inf
     for _ in range(STEPS):
         mu = _mean(family, eta)
-        bend = (x.T * (weight * (mu if family == "poisson" else mu * (1 - mu)))) @ x
+        if longest > SHRINKS * last:
+            bend = _gram(x, weight * (mu if family == "poisson" else mu * (1 - mu)))
         step = _solved(bend, (x.T @ (total - weight * mu))[:, None])[:, 0]
         size, move = 1.0, x @ step
         while (new := loss(eta + size * move)) > value + 1e-12 * abs(value) and size > 1e-6:
             size /= 2
         b, eta, value = b + size * step, eta + size * move, new
-        if np.abs(step).max() < TOLERANCE:
+        last, longest = longest, float(np.abs(step).max())
+        if longest < TOLERANCE:
             return b, bend, True
     return b, bend, False
