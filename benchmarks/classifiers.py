@@ -105,7 +105,7 @@ def losses(
     domain = {name: list(range(size)) for name, size in sizes.items()}
     features, truth = [name for name in sizes if name != target], held[target].to_numpy()
     start = time.perf_counter()
-    model = dg.PrivateClassifier(domain, epsilon, delta, target=target, unit=unit).fit(train[features], train[target])
+    model = dg.PrivateClassifier(domain, target, epsilon, delta, unit=unit).fit(train[features], train[target])
     found = {"seconds": time.perf_counter() - start}
     said = model.predict_proba(held[features])
     found |= {"classifier": log_loss(said, truth), "off": off(said, truth)}

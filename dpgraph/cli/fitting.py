@@ -147,7 +147,7 @@ def fit_classifier(
     out = writable(out, ".json", ".npz")
     with charging(budget):
         settings: Any = {"n": n, "budget": budget, "progress": True}
-        classifier = PrivateClassifier(read_domain(domain), payer.epsilon, delta, **settings)
+        classifier = PrivateClassifier(read_domain(domain), None, payer.epsilon, delta, **settings)
         fitted = classifier.fit(rows, target, person=payer.person)
         save_charged(fitted, out)
         say(f"wrote {out}: {fitted.model_.provenance}")

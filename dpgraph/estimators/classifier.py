@@ -92,10 +92,11 @@ class PrivateClassifier(DeclaredClassifier):
     Args:
         domain: The declared levels of every feature and of the target; other columns of a table are not read.
             ``"infer"``, by name, reads it off the rows and warns that this leaks.
+        target: The name of the target's column, where ``y`` has no name or the domain has further columns.
         epsilon: The budget of one fit, exact; a float means the decimal it prints as.
         delta: Above 0 for Gaussian noise, which is far less for so many tables; 0 for Laplace noise.
         n: The approximate number of rows, where that is public; else a small part of the charge measures it.
-        budget: As of ``PrivateNaiveBayes``, as are ``unit``, ``noise``, ``random_state``, ``progress`` and ``target``.
+        budget: As of ``PrivateNaiveBayes``, as are ``unit``, ``noise``, ``random_state`` and ``progress``.
 
     Attributes:
         classes_: The declared labels, in order.
@@ -108,12 +109,13 @@ class PrivateClassifier(DeclaredClassifier):
 
     >>> import pandas as pd
     >>> rows = pd.DataFrame({"word": ["a", "b"] * 500, "spam": [0, 1] * 500})
-    >>> model = PrivateClassifier({"word": ["a", "b"], "spam": [0, 1]}, epsilon=1, target="spam")
+    >>> model = PrivateClassifier({"word": ["a", "b"], "spam": [0, 1]}, "spam", epsilon=1)
     >>> model.fit(rows[["word"]], rows["spam"]).predict(rows[["word"]][:2]).tolist()
     [0, 1]
     """
 
     domain: Domain | Any = None
+    target: str | None = None
     epsilon: Number = 1.0
     delta: Number = 0
     n: int | None = None
@@ -122,7 +124,6 @@ class PrivateClassifier(DeclaredClassifier):
     unit: PrivacyUnit | None = None
     noise: Noise | None = None
     progress: bool = False
-    target: str | None = None
 
     classes_: npt.NDArray[Any] = field(init=False)
     model_: WeightedNaiveBayes | ConditionalClassifier = field(init=False)

@@ -112,7 +112,7 @@ def classifying(variables: int, delta: str, most: int, n: int) -> Case:
         from tests.contract.estimators import frame
 
         budget = Budget(10**4, "0.5", unit=unit)
-        model = dg.PrivateClassifier(domain, Fraction(9, 10), delta, n, budget, noise=noise, target="a")
+        model = dg.PrivateClassifier(domain, "a", Fraction(9, 10), delta, n, budget, noise=noise)
         table = frame(kinds, list(domain.names), rows)
         fitted = model.fit(table.drop(columns="a"), table["a"])
         records.append(fitted.release_.event)

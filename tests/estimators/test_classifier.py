@@ -30,7 +30,7 @@ def rows(n, seed=0):
 
 def fitted(epsilon, delta=0.0, n=20_000, seed=1, **settings):
     train = rows(n)
-    model = PrivateClassifier(DOMAIN, epsilon, delta, target="label", noise=SeededNoise(seed), **settings)
+    model = PrivateClassifier(DOMAIN, "label", epsilon, delta, noise=SeededNoise(seed), **settings)
     return model.fit(train.drop(columns="label"), train["label"])
 
 
@@ -67,9 +67,7 @@ def test_one_charge_pays_for_all_parts(delta):
     budget = dg.Budget(1, delta, unit=dg.PrivacyUnit("replace"))
     train = rows(2000)
     features, label = train.drop(columns="label"), train["label"]
-    model = PrivateClassifier(DOMAIN, 1, delta, target="label", budget=budget, noise=SeededNoise(1)).fit(
-        features, label
-    )
+    model = PrivateClassifier(DOMAIN, "label", 1, delta, budget=budget, noise=SeededNoise(1)).fit(features, label)
     (event,) = budget.events
     assert (event.mechanism, event.epsilon, float(event.delta)) == ("classifier", 1, delta)
     assert len(model.release_.event.events) == 3
@@ -93,7 +91,7 @@ def test_the_charge_comes_before_the_first_draw_and_stays(delta):
     for funds, error in ((0.5, dg.errors.BudgetExceededError), (1, RuntimeError)):
         budget = dg.Budget(funds, delta, unit=unit)
         with pytest.raises(error):
-            PrivateClassifier(DOMAIN, 1, delta, target="label", budget=budget, noise=Failing()).fit(
+            PrivateClassifier(DOMAIN, "label", 1, delta, budget=budget, noise=Failing()).fit(
                 train.drop(columns="label"), train["label"]
             )
         assert budget.spent == (1 if error is RuntimeError else 0)
@@ -104,7 +102,7 @@ def test_the_record_names_the_price_of_every_part_scores_too(delta):
     """Prices of parts add up to the charge: in epsilon, or in squares of mu where there is a delta."""
     budget = dg.Budget(1, delta, unit=dg.PrivacyUnit("add-remove"))
     train = rows(2000)[["label", "other"]]
-    model = PrivateClassifier(dg.Domain.of({n: DOMAIN[n] for n in train}), 1, delta, target="label", budget=budget)
+    model = PrivateClassifier(dg.Domain.of({n: DOMAIN[n] for n in train}), "label", 1, delta, budget=budget)
     event = model.set_params(noise=SeededNoise(1)).fit(train[["other"]], train["label"]).release_.event
     prices = [mu_squared_of(part) if delta else part.epsilon for part in event.events]
     charge = budget.events[0].mu ** 2 if delta else 1
@@ -154,7 +152,7 @@ def test_many_labels_have_one_part_and_shifts():
     label = rng.integers(0, 5, n)
     frame = pd.DataFrame({f"x{i}": np.where(rng.random(n) < 0.6, label, rng.integers(0, 5, n)) for i in range(4)})
     domain = {"y": list(range(5)), **{f"x{i}": list(range(5)) for i in range(4)}}
-    model = PrivateClassifier(domain, 2, 1e-6, target="y", noise=SeededNoise(0)).fit(frame, pd.Series(label, name="y"))
+    model = PrivateClassifier(domain, "y", 2, 1e-6, noise=SeededNoise(0)).fit(frame, pd.Series(label, name="y"))
     found = model.predict_proba(frame)
     assert found.shape == (n, 5)
     assert (found.argmax(axis=1) == label).mean() > 0.75
@@ -194,6 +192,6 @@ def test_persons_are_capped():
     with warnings.catch_warnings():
         warnings.simplefilter("error", dg.errors.ConvergenceWarning)
         model = PrivateClassifier(
-            DOMAIN, 5, target="label", unit=dg.PrivacyUnit("add-remove", rows_per_person=2), noise=SeededNoise(2)
+            DOMAIN, "label", 5, unit=dg.PrivacyUnit("add-remove", rows_per_person=2), noise=SeededNoise(2)
         ).fit(train.drop(columns="label"), train["label"], person="who")
     assert abs(float(model.release_.value.parts[0].tables["label",].sum()) - 400) < 60

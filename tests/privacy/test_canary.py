@@ -54,7 +54,7 @@ def naive_bayes(budget=None):
 
 def planned(budget=None):
     domain = DOMAIN.restrict(["age", "sex"])
-    return dg.PrivateClassifier(domain, 1, budget=budget, unit=None if budget else UNIT, target="sex")
+    return dg.PrivateClassifier(domain, "sex", 1, budget=budget, unit=None if budget else UNIT)
 
 
 def judged(fitted, name, X, y=None):
