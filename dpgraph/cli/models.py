@@ -200,12 +200,12 @@ def sample(model: str, n: int, seed: int | None, raw: bool, out: Path) -> None:
     import numpy as np
 
     from dpgraph.files.atomic_write import write_frames
-    from dpgraph.files.documents import load, probabilities_of
+    from dpgraph.files.documents import population, probabilities_of
     from dpgraph.files.spreadsheet import harmless_frame
     from dpgraph.models.hmm import HiddenMarkovModel
 
     out = writable(out, ".csv", ".parquet")
-    found, rng = load(model, progress=True), np.random.default_rng(seed)
+    found, rng = population(model, progress=True), np.random.default_rng(seed)
     hidden = isinstance(found, HiddenMarkovModel)
     frames = iter([found.sample(n, rng)]) if hidden else _drawn(probabilities_of(found), n, rng)
     if not raw and out.suffix.lower() != ".parquet":

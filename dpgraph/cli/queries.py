@@ -93,20 +93,31 @@ def query(
     "--adjust", default="auto", metavar="NAME,NAME", help="The variables to adjust for; auto: the smallest set."
 )
 @click.option("--within", metavar="NAME", help="The effect in each group of this variable.")
+@click.option("--order", metavar="A,B,...", help="Of a release of pairs: variables, causes first.")
 @INTERVAL
 @JSON
 def effect(
-    model: str, treatment: str, outcome: str, adjust: str, within: str | None, interval: float, as_json: bool
+    model: str,
+    treatment: str,
+    outcome: str,
+    adjust: str,
+    within: str | None,
+    order: str | None,
+    interval: float,
+    as_json: bool,
 ) -> None:
     """Print the average effect of a treatment on an outcome from MODEL, with intervals and the naive difference; free.
 
+    MODEL may be a release of tables, or of pairs as ``dpgraph learn --release`` writes it.
     It is one only if the network's arcs are direct causes and every common cause is a variable of the network.
     """
     from dpgraph.files.queried import queried
+    from dpgraph.inference.graphs.constraints import Constraints
     from dpgraph.models.effect import ASSUMPTION
     from dpgraph.models.effect import effect as effect_of
 
-    tables = queried(model)
+    limits = Constraints(order=[one.strip() for one in order.split(",")]) if order else None
+    tables = queried(model, released=True, constraints=limits)
     domain = tables.network.domain
     asked = [target_of((text,), option, domain) for text, option in ((treatment, "--of"), (outcome, "--on"))]
     name, base = next(iter(asked[0].items())) if isinstance(asked[0], dict) else (asked[0], None)
@@ -131,12 +142,12 @@ def effect(
 @INTERVAL
 @JSON
 def regress(model: str, target: str, features: str, family: str, interval: float, as_json: bool) -> None:
-    """Print the coefficients of a variable on others from MODEL, with intervals; free."""
+    """Print the coefficients of a variable on others from MODEL, a release of tables or pairs too; free."""
     from dpgraph.files.queried import queried
     from dpgraph.models.projection import regression
 
     names = [one.strip() for one in features.split(",") if one.strip()]
-    found = regression(queried(model), target, names, family, interval=interval / 100)  # type: ignore[arg-type]
+    found = regression(queried(model, released=True), target, names, family, interval=interval / 100)  # type: ignore[arg-type]
     rows = found.to_frame().to_dict("records")
     if as_json:
         settings = {"target": target, "features": names, "family": family, "interval": found.interval}

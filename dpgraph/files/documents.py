@@ -42,12 +42,16 @@ from dpgraph.files.networks import (
 )
 from dpgraph.files.packed import MOST_BYTES, nested, read_packed, unpacked, write_packed
 from dpgraph.files.releases import check_total
+from dpgraph.inference.graphs.choosing import learned_from
+from dpgraph.inference.graphs.constraints import Constraints
+from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.inference.regression.posterior import METHODS
 from dpgraph.models.naive_bayes import NaiveBayes
 from dpgraph.models.regression import LinearRegressionModel
+from dpgraph.models.weighted import NO_TABLES, WeightedNaiveBayes
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.errors import FileError, FileWarning
 from dpgraph.privacy.records import Provenance, Release
@@ -197,17 +201,36 @@ def _release_of(plain: Any) -> Release[Any]:
     return value
 
 
+def population(
+    path: str, *, released: bool = False, constraints: Constraints | None = None, progress: bool = False
+) -> Any:
+    """What a file says of the people: its value, or what is learned of its release.
+
+    That is so of a classifier whose own tables are not the population's, and with ``released`` of any release.
+    """
+    value = load(path, progress=progress)
+    if isinstance(value, WeightedNaiveBayes):
+        value, released = load(path, release=True), True
+    return learned_from(value, constraints) if released else value
+
+
 def probabilities_of(value: Any) -> Probabilities:
     """The conditional probability tables that a value stands for."""
     match value:
         case Release():
             return probabilities_of(value.value)
+        case WeightedNaiveBayes():
+            raise FileError(NO_TABLES)
+        case LearnedNetwork():
+            return value.probabilities
         case Probabilities():
             return value
         case DirichletPosterior() | PosteriorDraws():
             return value.mean()
         case NaiveBayes():
             return value.probabilities
+    if isinstance(value, Network):
+        raise FileError("a network alone has no probability tables; dpgraph learn --model or --release writes them")
     if not hasattr(value, "fit") and (asked := own_methods(value)):
         raise FileError(f"{type(value).__name__} has no tables of a network; ask its own {asked}")
     raise FileError(f"{type(value).__name__} has no probability tables; a release of counts needs a posterior first")

@@ -13,7 +13,9 @@ from dpgraph.files.models import NETWORK_READERS, drawn_table
 from dpgraph.files.networks import NOT_WHOLE, network_of, parse_json, read_document, with_source_name
 from dpgraph.files.packed import Packed, read_packed, unpacked
 from dpgraph.inference.draws import mixing_note
+from dpgraph.inference.graphs.constraints import Constraints
 from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
+from dpgraph.models.weighted import WeightedNaiveBayes
 from dpgraph.privacy.errors import FileError, InferenceError
 from dpgraph.structure.network import Network
 
@@ -21,13 +23,13 @@ from dpgraph.structure.network import Network
 SETTINGS = ("target", "given", "do", "interval", "method", "samples", "seed")
 
 
-def queried(path: str) -> DrawnTables:
-    """The tables of a saved model, draw by draw."""
-    if (quick := _quick(path)) is not None:
+def queried(path: str, *, released: bool = False, constraints: Constraints | None = None) -> DrawnTables:
+    """The tables of a saved model, draw by draw; with ``released`` a release of tables will do."""
+    if constraints is None and (quick := _quick(path)) is not None:
         return drawn_tables(quick)
-    from dpgraph.files.documents import load, probabilities_of
+    from dpgraph.files.documents import population, probabilities_of
 
-    value = load(path)
+    value = population(path, released=released, constraints=constraints)
     try:
         return drawn_tables(value)
     except InferenceError:
@@ -49,7 +51,8 @@ def _quick(path: str) -> Any:
             mixing = mixing_of(plain.get("mixing", {}))
             note = mixing_note({**mixing, "draws": None}) if mixing else ""
             return DrawnTables(network, LazyTables(network, plain["tables"]), note=note)
-        return read(unpacked(plain), network, None)
+        found = read(unpacked(plain), network, None)
+        return None if isinstance(found, WeightedNaiveBayes) else found
     except NOT_WHOLE:
         return None  # the reader of all files says what is wrong
 

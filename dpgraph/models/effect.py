@@ -218,7 +218,8 @@ def _adjustment(
     if outcome in ancestors(network, [treatment]):
         raise InferenceError(
             f"{outcome!r} comes before {treatment!r} in the network, so no set of variables makes its effect out: a "
-            "cause comes first. Ask the effect of the other one, or state another network"
+            "cause comes first. Ask the effect of the other one, or state the order of a release's graph: "
+            "dg.choose_network(release, constraints=dg.Constraints(order=[...])), --order of a command"
         )
     chosen = within if isinstance(adjust, str) and adjust == "auto" else None
     if chosen is None:

@@ -39,6 +39,11 @@ ONE, MANY, WITHIN, WHOLE, SPREAD, SHIFT = 0.95, 0.55, 6.0, 0.95, 0.25, 0.3
 COMMON = 0.5
 #: Bins of a score at most: over all labels that it may favour.
 MOST_BINS = 60
+#: Why such a classifier answers no question.
+NO_TABLES = (
+    "the tables of this classifier give P(label | features) alone, and are not the population's: ask its release, "
+    "dg.choose_network(dg.load(path, release=True))"
+)
 #: A probability is at least this where a loss is estimated.
 LEAST = 1e-6
 
@@ -59,10 +64,7 @@ class WeightedNaiveBayes(NaiveBayes):
 
 @tables_given.register
 def _no_tables(model: WeightedNaiveBayes) -> DrawnTables:
-    raise InferenceError(
-        "the tables of this classifier give P(label | features) alone, and are not the population's: ask "
-        "its release, dg.choose_network(dg.load(path, release=True))"
-    )
+    raise InferenceError(NO_TABLES)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,7 @@
 """``dpgraph fit classifier``: fits, saves, predicts; a dry run and a refusal charge nothing."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -35,3 +37,40 @@ def test_a_dry_run_prints_the_charge_and_a_refusal_charges_nothing(mail, run):
     assert "would spend classifier, epsilon 2 (pure)" in made.output
     run(*WORDS[:5], "--target", "spma", "--epsilon", "1", "--out", "model.json", code=1)
     assert made.exit_code == 0
+
+
+def test_questions_of_a_classifier_are_asked_of_its_release(mail, run):
+    """Its own tables are corrected weights: synthetic rows and answers come from the tables that were released."""
+    run(*WORDS, "--epsilon", "20", "--out", "model.json")
+    learned = dg.choose_network(dg.load("model.json", release=True))
+    told = json.loads(run("query", "model.json", "--target", "word0=1", "--given", "spam=1", "--json").stdout)
+    true = dg.query(learned, {"word0": 1}, {"spam": 1})
+    assert told["answer"][0]["mean"] == pytest.approx(float(true.mean[0]), abs=0.02)
+    assert told["answer"][0]["mean"] == pytest.approx(0.9, abs=0.03)
+    run("sample", "model.json", "-n", "20000", "--seed", "1", "--out", "drawn.csv")
+    drawn = pd.read_csv("drawn.csv")
+    assert drawn.loc[drawn["spam"] == 1, "word0"].mean() == pytest.approx(0.9, abs=0.03)
+    model = dg.load("model.json")
+    with pytest.raises(dg.errors.FileError, match="are not the population's"):
+        dg.save(model, "model.bif")
+
+
+def test_effects_and_regressions_are_read_off_a_release(mail, run):
+    """Of pairs by an order of causes, which the rows do not tell; a network alone has no tables."""
+    words = ("learn", "mail.csv", "--domain", "mail.toml", "--epsilon", "20", "--out", "n.json", "--release", "r.json")
+    run(*words)
+    order = ("--order", "word0,word1,word2,spam")
+    told = json.loads(run("effect", "r.json", "--of", "word0", "--on", "spam=1", *order, "--json").stdout)
+    (row,) = told["effect"]
+    assert row["low"] < row["mean"] < row["high"]
+    learned = dg.choose_network(
+        dg.load("r.json"), constraints=dg.Constraints(order=["word0", "word1", "word2", "spam"])
+    )
+    assert row["mean"] == pytest.approx(dg.effect(learned, "word0", {"spam": 1}).to_frame()["mean"][0])
+    refused = run("effect", "r.json", "--of", "spam", "--on", "word0=1", *order, code=1)
+    assert "--order of a command" in refused.stderr
+    told = json.loads(run("regress", "r.json", "--target", "spam", "--on", "word0,word1", "--json").stdout)
+    assert [one["coefficient"] for one in told["coefficients"]] == ["intercept", "word0", "word1"]
+    assert "learn --model" in run("regress", "n.json", "--target", "spam", "--on", "word0", code=1).stderr
+    run("posterior", "r.json", "--network", "n.json", "--method", "plug-in", "--out", "p.json")
+    assert "only a release of pairs" in run("effect", "p.json", "--of", "word0", "--on", "spam", *order, code=1).stderr

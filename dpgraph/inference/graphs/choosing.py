@@ -77,20 +77,22 @@ def choose_network(noisy: Any, *, constraints: Constraints | None = None, progre
         return choose_within(together, limits)
 
 
-def learned_from(model: Any) -> Any:
+def learned_from(model: Any, constraints: Constraints | None = None) -> Any:
     """What a release says, for models and questions: a posterior, or of tables without a graph a learned network.
 
     Anything else is returned as it is.
 
     Raises:
-        InferenceError: If the release is of something else than counts of a network or of pairs.
+        InferenceError: If the release is of something else than counts of a network or of pairs, or has a graph and
+            constraints are given.
     """
     value, _ = released_value(model)
-    if not isinstance(value, NoisyCounts | NoisyCoefficients | JointCounts):
-        return model
-    if isinstance(single_releases(value)[0].network, Margins):
-        return choose_network(model)
-    return posterior(model, draws=FEW, seed=0)
+    tables = isinstance(value, NoisyCounts | NoisyCoefficients | JointCounts)
+    if tables and isinstance(single_releases(value)[0].network, Margins):
+        return choose_network(model, constraints=constraints)
+    if constraints is not None:
+        raise InferenceError("only a release of pairs has its graph chosen, so only there an order is of use")
+    return posterior(model, draws=FEW, seed=0) if tables else model
 
 
 def choose_within(noisy: Any, constraints: Limits) -> LearnedNetwork:
