@@ -49,6 +49,7 @@ from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.inference.regression.posterior import METHODS
+from dpgraph.models.conditional import ConditionalClassifier
 from dpgraph.models.naive_bayes import NaiveBayes
 from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.models.weighted import NO_TABLES, WeightedNaiveBayes
@@ -206,11 +207,14 @@ def population(
 ) -> Any:
     """What a file says of the people: its value, or what is learned of its release.
 
-    That is so of a classifier whose own tables are not the population's, and with ``released`` of any release.
+    The latter of a classifier whose own tables are not the population's, with ``released`` of any release, and with
+    constraints of all.
     """
     value = load(path, progress=progress)
-    if isinstance(value, WeightedNaiveBayes):
+    if isinstance(value, WeightedNaiveBayes) or (constraints is not None and not isinstance(value, Release)):
         value, released = load(path, release=True), True
+    if isinstance(value, ConditionalClassifier):
+        value = value.posterior
     return learned_from(value, constraints) if released else value
 
 

@@ -15,6 +15,7 @@ from dpgraph.files.packed import Packed, read_packed, unpacked
 from dpgraph.inference.draws import mixing_note
 from dpgraph.inference.graphs.constraints import Constraints
 from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
+from dpgraph.models.conditional import ConditionalClassifier
 from dpgraph.models.weighted import WeightedNaiveBayes
 from dpgraph.privacy.errors import FileError, InferenceError
 from dpgraph.structure.network import Network
@@ -52,7 +53,7 @@ def _quick(path: str) -> Any:
             note = mixing_note({**mixing, "draws": None}) if mixing else ""
             return DrawnTables(network, LazyTables(network, plain["tables"]), note=note)
         found = read(unpacked(plain), network, None)
-        return None if isinstance(found, WeightedNaiveBayes) else found
+        return None if isinstance(found, WeightedNaiveBayes | ConditionalClassifier) else found
     except NOT_WHOLE:
         return None  # the reader of all files says what is wrong
 
