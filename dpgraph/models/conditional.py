@@ -26,7 +26,7 @@ from dpgraph.models.naive_bayes import features_in
 from dpgraph.privacy.display import as_html, counted, short, summary
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Provenance, released_value
-from dpgraph.structure.domain import DomainError
+from dpgraph.structure.domain import Domain, DomainError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.rowwise import added, columns_to_predict
@@ -60,7 +60,23 @@ def classifier(posterior: Any, target: str, features: Iterable[str] | None = Non
     >>> model.predict_proba(pd.DataFrame({"smoke": ["yes", "no"], "xray": ["yes", None]})).round(3).tolist()
     [[0.646, 0.354], [0.01, 0.99]]
     """
-    return ConditionalClassifier(target, _kept(posterior), features)  # type: ignore[arg-type]
+    from dpgraph.inference.graphs.choosing import domain_of
+
+    chosen = _checked(domain_of(posterior), target, features)
+    return ConditionalClassifier(target, _kept(posterior), chosen)
+
+
+def _checked(domain: Domain, target: str, given: Iterable[str] | None) -> Family:
+    """The features, of None all other variables; raises the errors of ``classifier``."""
+    domain[target]
+    features = tuple(name for name in domain.names if name != target) if given is None else tuple(given)
+    for name in features:
+        domain[name]
+    if not features or len(set(features)) < len(features) or target in features:
+        raise DomainError(
+            f"features must be one or more variables, each once, without the target {target!r}; got {short(features)}"
+        )
+    return features
 
 
 def _kept(model: Any) -> PosteriorDraws | DirichletPosterior | Probabilities:
@@ -96,18 +112,7 @@ class ConditionalClassifier:
     features: Family = None  # type: ignore[assignment]  # None is replaced below
 
     def __post_init__(self) -> None:
-        domain = self.network.domain
-        domain[self.target]
-        given: Any = self.features
-        features = tuple(name for name in domain.names if name != self.target) if given is None else tuple(given)
-        for name in features:
-            domain[name]
-        if not features or len(set(features)) < len(features) or self.target in features:
-            raise DomainError(
-                f"features must be one or more variables, each once, without the target {self.target!r}; "
-                f"got {short(features)}"
-            )
-        object.__setattr__(self, "features", features)
+        object.__setattr__(self, "features", _checked(self.network.domain, self.target, self.features))
 
     @property
     def network(self) -> Network:

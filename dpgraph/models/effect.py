@@ -119,20 +119,21 @@ def effect(
     adjusted for nothing: no open path enters smoke
     This is an effect only if the network is causal: an arc is a direct cause, and every common cause of two variables is a variable of the network.
     """  # noqa: E501
-    from dpgraph.inference.graphs.choosing import learned_from
+    from dpgraph.inference.graphs.choosing import domain_of, learned_from
 
     check_probability("interval", interval)
-    posterior = learned_from(posterior)
-    network = drawn_tables(posterior).network
+    domain = domain_of(posterior)
     event = outcome if isinstance(outcome, Mapping) else None
     if event is not None and len(event) != 1:
         raise DomainError("an effect is on one variable: give its name, or a mapping of it alone to levels")
     result: Any = outcome if event is None else next(iter(event))
     groups = () if within is None else (within,)
     for name in (treatment, result, *groups):
-        network.domain[name]
+        domain[name]
     if len({treatment, result, *groups}) < 2 + len(groups):
         raise DomainError("treatment, outcome and within must be different variables")
+    posterior = learned_from(posterior)
+    network = drawn_tables(posterior).network
     levels = network.domain.levels(treatment)
     tables, evidence = asked_of(posterior, None, {treatment: levels[0] if baseline is None else baseline})
     base = evidence.do[treatment]

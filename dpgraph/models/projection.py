@@ -6,7 +6,6 @@ identity, the logistic function or exp. They are the population's projection: no
 
 from __future__ import annotations
 
-import itertools
 import math
 import warnings
 from collections.abc import Iterable, Iterator
@@ -25,7 +24,7 @@ from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
 from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.display import as_html, counted, summary
 from dpgraph.privacy.errors import ConvergenceWarning, InferenceError
-from dpgraph.privacy.records import Provenance
+from dpgraph.privacy.records import Provenance, released_value
 from dpgraph.structure.domain import Bins, Domain, DomainError
 from dpgraph.structure.frozen import frozen_array
 from dpgraph.structure.network import Family, Network
@@ -39,8 +38,8 @@ Link = Literal["linear", "logistic", "poisson"]
 
 #: The largest joint table of features and target that is summed cell by cell; and rows sampled from a draw otherwise.
 MOST_CELLS, LEAST_ROWS, ALL_ROWS, SEED = 1 << 14, 20_000, 200_000, 0
-#: Newton steps at most, and the change of the scaled coefficients at which they end.
-STEPS, TOLERANCE = 200, 1e-10
+#: Newton steps at most, and the change of the scaled coefficients at which they end: exact, and of sampled rows.
+STEPS, TOLERANCES = 200, (1e-10, 1e-6)
 #: An information matrix is kept while steps shrink by this; and draws whose Monte Carlo error is averaged.
 SHRINKS, ERRORS = 0.3, 10
 #: Rows that are predicted at once.
@@ -176,32 +175,42 @@ def regression(
     >>> dict(zip(model.names, model.mean.round(2).tolist()))
     {'intercept': 2.2, 'smoke=no': 2.4}
     """
-    from dpgraph.inference.graphs.choosing import learned_from
+    from dpgraph.inference.graphs.choosing import domain_of, learned_from
+    from dpgraph.models.pair_moments import least_squares, pairs_that_hold
 
     check_probability("interval", interval)
     check_choice("family", family, Link, error=InferenceError)
-    posterior = learned_from(posterior)
-    tables = drawn_tables(posterior)
+    domain = domain_of(posterior)
     chosen = (features,) if isinstance(features, str) else tuple(features)
-    outcome = _checked(tables.network, target, chosen, family)
-    names, maps, centres, scales = _design(tables.network.domain, chosen)
+    outcome = _checked(domain, target, chosen, family)
+    domain = domain.restrict((*chosen, target))
+    names, maps, centres, scales = _design(domain, chosen)
     scaled = [(one - centre) / scale for one, centre, scale in zip(maps, centres, scales, strict=True)]
-    if family == "linear":
-        draws, error = _linear(tables, (*chosen, target), [*scaled, outcome[:, None]]), np.zeros(len(names))
+    middle, half = (outcome.max() + outcome.min()) / 2, (outcome.max() - outcome.min()) / 2 or 1.0
+    pairs, note, error, lines = pairs_that_hold(posterior, (*chosen, target)), "", np.zeros(len(names)), None
+    if pairs is not None:
+        columns = [*scaled, (outcome - middle)[:, None] / half]
+        lines = least_squares(pairs, (*chosen, target), columns, np.random.default_rng(SEED)) * half
+        lines[:, 0] += middle
+    if lines is not None and family == "linear":
+        draws, behind = lines, released_value(getattr(posterior, "release", posterior))[1]
     else:
-        draws, error = _curved(tables, target, chosen, scaled, outcome, family)
+        posterior = learned_from(posterior)
+        tables = drawn_tables(posterior)
+        behind, note = getattr(getattr(posterior, "posterior_", posterior), "provenance", None), tables.note
+        if family == "linear":
+            draws = _linear(tables, (*chosen, target), [*scaled, outcome[:, None]])
+        else:
+            draws, error = _curved(tables, target, chosen, scaled, outcome, family, lines)
     centre, scale = np.concatenate(centres), np.concatenate(scales)
     draws[:, 1:] /= scale
     draws[:, 0] -= draws[:, 1:] @ centre
     error[1:] /= scale  # that of the intercept stays the one at the middle of the numbers
-    domain = tables.network.domain.restrict((*chosen, target))
-    behind = getattr(getattr(posterior, "posterior_", posterior), "provenance", None)
-    return Projection(target, family, chosen, domain, names, draws, interval, error, behind, tables.note)
+    return Projection(target, family, chosen, domain, names, draws, interval, error, behind, note)
 
 
-def _checked(network: Network, target: str, features: Family, family: Link) -> Reals:
+def _checked(domain: Domain, target: str, features: Family, family: Link) -> Reals:
     """The number of each level of the target; raises the errors of ``regression``."""
-    domain = network.domain
     for name in (target, *features):
         domain[name]
     if not features or len(set(features)) < len(features) or target in features:
@@ -267,19 +276,13 @@ def _rows(maps: list[Reals], codes: list[Any]) -> Reals:
 
 def _linear(tables: DrawnTables, names: Family, maps: list[Reals]) -> Reals:
     """Least squares from the moments of every draw, axes (draw, coefficient), from margins of pairs; target last."""
-    ends = np.cumsum([1, *(one.shape[1] for one in maps)])
-    moments = np.zeros((len(tables), ends[-1], ends[-1]))
-    moments[:, 0, 0] = 1
+    from dpgraph.models.pair_moments import second_moments
+
     whole = read_evidence(tables.network)
-    for a, name in enumerate(names):
-        alone, here = joint_of(tables, (name,), whole)[0], slice(ends[a], ends[a + 1])
-        moments[:, 0, here] = moments[:, here, 0] = alone @ maps[a]
-        moments[:, here, here] = np.einsum("dk,ki,kj->dij", alone, maps[a], maps[a])
-    for a, b in itertools.combinations(range(len(names)), 2):
-        pair = joint_of(tables, (names[a], names[b]), whole)[0]
-        product = maps[a].T @ pair @ maps[b]
-        moments[:, ends[a] : ends[a + 1], ends[b] : ends[b + 1]] = product
-        moments[:, ends[b] : ends[b + 1], ends[a] : ends[a + 1]] = product.transpose(0, 2, 1)
+    alone = [joint_of(tables, (name,), whole)[0] for name in names]
+    moments = second_moments(
+        maps, alone, lambda a, b: maps[a].T @ joint_of(tables, (names[a], names[b]), whole)[0] @ maps[b]
+    )
     return _solved(moments[:, :-1, :-1], moments[:, :-1, -1:])[..., 0]
 
 
@@ -298,7 +301,13 @@ def _mean(family: Link, eta: Reals) -> Reals:
 
 
 def _curved(
-    tables: DrawnTables, target: str, features: Family, maps: list[Reals], outcome: Reals, family: Link
+    tables: DrawnTables,
+    target: str,
+    features: Family,
+    maps: list[Reals],
+    outcome: Reals,
+    family: Link,
+    lines: Reals | None,
 ) -> tuple[Reals, Reals]:
     """The solutions of the expected score equations of every draw, and the Monte Carlo error of one draw."""
     exact = math.prod(tables.network.shape((*features, target))) <= MOST_CELLS
@@ -306,12 +315,15 @@ def _curved(
     width = 1 + sum(one.shape[1] for one in maps)
     draws, variance, b, ended = np.empty((len(tables), width)), np.zeros(width), np.zeros(0), True
     for draw, (x, sums, n) in enumerate(worlds):
-        b, bend, done = _newton(x, sums, b if draw else _first(sums, width, family), family)
+        if lines is not None:
+            line = x @ lines[draw % len(lines)]
+            sums = sums[:, :1] * line[:, None] ** np.arange(3)
+        start = b if draw else _first(sums, width, family)
+        b, inverse, done = _newton(x, sums, start, family, TOLERANCES[n > 0])
         draws[draw], ended = b, ended and done
         if n and draw < ERRORS:
             mu = _mean(family, x @ b)
             residual = sums[:, 2] - 2 * mu * sums[:, 1] + mu**2 * sums[:, 0]
-            inverse = np.linalg.inv(bend)
             variance += np.diag(inverse @ _gram(x, residual) @ inverse) / n / min(ERRORS, len(tables))
     if not ended:
         warnings.warn(
@@ -339,14 +351,14 @@ def _sampled(tables: DrawnTables, target: str, features: Family, maps: list[Real
     held = ancestors(network, (*features, target))
     part = Network.of(network.domain.restrict(held), {name: network.parents[name] for name in held})
     rng, n = np.random.default_rng(SEED), max(LEAST_ROWS, ALL_ROWS // len(tables))
+    marks = {name: rng.random(network.domain.sizes[name]) for name in features}
     for draw in range(len(tables)):
         one = Probabilities(part, {name: tables.tables[name][draw] for name in part.parents})  # type: ignore[arg-type]
         codes = sample_codes(one, n, rng)
-        rows = np.column_stack([codes[name] for name in features])
-        place = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-        y, group = outcome[codes[target]], place[2].ravel()
-        sums = np.column_stack([np.bincount(group, y**power) for power in range(3)]) / n
-        yield _rows(maps, list(place[0].T)), sums, n
+        sketch = sum(some[codes[name]] for name, some in marks.items())  # differs where rows do, as good as surely
+        _, first, group = np.unique(sketch, return_index=True, return_inverse=True)
+        sums = np.column_stack([np.bincount(group, outcome[codes[target]] ** power) for power in range(3)]) / n
+        yield _rows(maps, [codes[name][first] for name in features]), sums, n
 
 
 def _first(sums: Reals, width: int, family: Link) -> Reals:
@@ -361,8 +373,8 @@ def _gram(x: Reals, weight: Reals) -> Reals:
     return root.T @ root
 
 
-def _newton(x: Reals, sums: Reals, b: Reals, family: Link) -> tuple[Reals, Reals, bool]:
-    """Newton's method, halved where the likelihood falls: the coefficients, the information, and if it ended."""
+def _newton(x: Reals, sums: Reals, b: Reals, family: Link, tolerance: float) -> tuple[Reals, Reals, bool]:
+    """Newton's method, halved where the likelihood falls: coefficients, the inverse information, and if it ended."""
     weight, total = sums[:, 0], sums[:, 1]
 
     def loss(eta: Reals) -> float:
@@ -371,16 +383,18 @@ def _newton(x: Reals, sums: Reals, b: Reals, family: Link) -> tuple[Reals, Reals
 
     eta = x @ b
     value, bend, last, longest = loss(eta), np.eye(len(b)), 0.0, math.inf
+    inverse = bend
     for _ in range(STEPS):
         mu = _mean(family, eta)
         if longest > SHRINKS * last:
             bend = _gram(x, weight * (mu if family == "poisson" else mu * (1 - mu)))
-        step = _solved(bend, (x.T @ (total - weight * mu))[:, None])[:, 0]
+            inverse = _solved(bend, np.eye(len(b)))
+        step = inverse @ (x.T @ (total - weight * mu))
         size, move = 1.0, x @ step
         while (new := loss(eta + size * move)) > value + 1e-12 * abs(value) and size > 1e-6:
             size /= 2
         b, eta, value = b + size * step, eta + size * move, new
         last, longest = longest, float(np.abs(step).max())
-        if longest < TOLERANCE:
-            return b, bend, True
-    return b, bend, False
+        if longest < tolerance:
+            return b, inverse, True
+    return b, inverse, False

@@ -20,6 +20,7 @@ from dpgraph.inference.graphs.reading import grow, smoothed
 from dpgraph.inference.graphs.refitting import refitted_posterior
 from dpgraph.inference.network.evidence import single_releases
 from dpgraph.inference.posterior import posterior
+from dpgraph.inference.queries.tables import drawn_tables
 from dpgraph.privacy.errors import InferenceError, PriorWarning
 from dpgraph.privacy.records import joint_release, released_value
 from dpgraph.structure.domain import Domain
@@ -75,6 +76,15 @@ def choose_network(noisy: Any, *, constraints: Constraints | None = None, progre
     limits = constraints_within(constraints, declared_domain(value))
     with waiting("choosing a graph", progress):
         return choose_within(together, limits)
+
+
+def domain_of(model: Any) -> Domain:
+    """The domain of what ``learned_from`` makes of a model, before anything is chosen or drawn."""
+    value, _ = released_value(model)
+    if isinstance(value, NoisyCounts | NoisyCoefficients | JointCounts):
+        return declared_domain(value)
+    network = getattr(value, "network", None)
+    return (network if isinstance(network, Network) else drawn_tables(model).network).domain
 
 
 def learned_from(model: Any, constraints: Constraints | None = None) -> Any:

@@ -2,6 +2,7 @@
 
 from tests.mutants.planting import Mutant
 
+PAIRS = "tests/models/test_pair_moments.py"
 CONDITIONAL, EFFECT = "tests/models/test_conditional.py", "tests/models/test_effect.py"
 ASKING, FURTHER = "tests/inference/queries/test_asking.py", "tests/inference/queries/test_further.py"
 
@@ -96,5 +97,26 @@ MUTANTS = (
         "free = name not in after and",
         "free =",
         (f"{EFFECT}::test_a_smaller_variable_after_the_treatment_is_not_chosen",),
+    ),
+    Mutant(
+        "slopes without a prior",
+        "models/pair_moments.py",
+        "np.eye(square.shape[1])",
+        "1e-6 * np.eye(square.shape[1])",
+        (f"{PAIRS}::test_a_level_that_drowns_in_its_noise_keeps_to_the_prior",),
+    ),
+    Mutant(
+        "pairs of independent variables with the noise of their interaction alone",
+        "models/pair_moments.py",
+        "(values + noise(variance, size - 1)) @",
+        "(values + 0 * noise(variance, size - 1)) @",
+        (f"{PAIRS}::test_moments_are_drawn_with_the_covariance_of_the_noise",),
+    ),
+    Mutant(
+        "a curve that leaves the released pairs for the graph",
+        "models/projection.py",
+        "        if lines is not None:\n",
+        "        if lines is None and draw < 0:\n",
+        (f"{PAIRS}::test_curves_agree_with_the_pairs_where_the_graph_does_not",),
     ),
 )
