@@ -143,11 +143,11 @@ def effect(
 @JSON
 def regress(model: str, target: str, features: str, family: str, interval: float, as_json: bool) -> None:
     """Print the coefficients of a variable on others from MODEL, a release of tables or pairs too; free."""
-    from dpgraph.files.queried import queried
+    from dpgraph.files.queried import modelled
     from dpgraph.models.projection import regression
 
     names = [one.strip() for one in features.split(",") if one.strip()]
-    found = regression(queried(model, released=True), target, names, family, interval=interval / 100)  # type: ignore[arg-type]
+    found = regression(modelled(model, released=True), target, names, family, interval=interval / 100)  # type: ignore[arg-type]
     rows = found.to_frame().to_dict("records")
     if as_json:
         settings = {"target": target, "features": names, "family": family, "interval": found.interval}

@@ -26,13 +26,19 @@ SETTINGS = ("target", "given", "do", "interval", "method", "samples", "seed")
 
 def queried(path: str, *, released: bool = False, constraints: Constraints | None = None) -> DrawnTables:
     """The tables of a saved model, draw by draw; with ``released`` a release of tables will do."""
+    return drawn_tables(modelled(path, released=released, constraints=constraints))
+
+
+def modelled(path: str, *, released: bool = False, constraints: Constraints | None = None) -> Any:
+    """The same of a learned network before anything is drawn."""
     if constraints is None and (quick := _quick(path)) is not None:
         return drawn_tables(quick)
     from dpgraph.files.documents import population, probabilities_of
+    from dpgraph.inference.graphs.learned import LearnedNetwork
 
     value = population(path, released=released, constraints=constraints)
     try:
-        return drawn_tables(value)
+        return value if isinstance(value, LearnedNetwork) else drawn_tables(value)
     except InferenceError:
         return drawn_tables(probabilities_of(value))
 
