@@ -55,13 +55,12 @@ def titanic() -> tuple[pd.DataFrame, dict[str, int], str]:
 
 def mushroom() -> tuple[pd.DataFrame, dict[str, int], str]:
     """Mushrooms, edible or not."""
-    rows = pd.read_csv(DATA / "mushroom.csv", header=None)
-    return coded(rows.rename(columns=str), "0")
+    return coded(pd.read_csv(DATA / "mushroom.csv"), "class")
 
 
 def votes() -> tuple[pd.DataFrame, dict[str, int], str]:
     """Congressional votes."""
-    return coded(pd.read_csv(DATA / "house_votes_84.csv", header=None).rename(columns=str), "0")
+    return coded(pd.read_csv(DATA / "house_votes_84.csv"), "party")
 
 
 def sampled(network: str, target: str, n: int = 5000) -> tuple[pd.DataFrame, dict[str, int], str]:

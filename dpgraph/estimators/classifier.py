@@ -14,13 +14,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from dpgraph.estimators.fitting import Fit, check_learning, inference_seed
+from dpgraph.estimators.graphs.measured_pairs import designed
 from dpgraph.estimators.naive_bayes import DeclaredClassifier
 from dpgraph.estimators.parts import adding, as_one, shared, unseen
 from dpgraph.estimators.reading import keep_names
@@ -29,7 +30,7 @@ from dpgraph.inference.graphs.constraints import constraints_within
 from dpgraph.inference.graphs.pair_estimates import read_pairs
 from dpgraph.inference.network.plug_in import check_posterior, plug_in_posterior
 from dpgraph.inference.network.queries import sample_codes
-from dpgraph.mechanisms.additive.laplace import LaplaceMechanism, label_first
+from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.reproduction import SCORES_OF_ROWS
 from dpgraph.models.conditional import ConditionalClassifier
 from dpgraph.models.naive_bayes import naive_bayes_network
@@ -70,11 +71,13 @@ if TYPE_CHECKING:
 
 #: What the label's counts and the scores' tables get of the charge (benchmarks/classifiers.py).
 LABEL, JUDGED = Fraction(1, 25), Fraction(3, 25)
-#: Features are measured with each other where that noise moves at most this share of the rows of a pair, on average;
-#: noise in a cell, halved, adds so much for each; and how much more the label's pairs get than the others.
-BEARABLE, PER_CELL, LABEL_FIRST = 0.15, 0.4, 4
-#: Bins of a score for each label that it may favour: the most for which noise moves at most this share of the rows.
-PARTS, CLEAR = (10, 6, 3), 0.12
+#: Features are measured with each other where noise moves at most these shares of the rows, of a pair without and with
+#: the label, on average; how much more the label's pairs get than the others. Where noise moves at most the last share
+#: and the choice would drown, the network is the only candidate. Noise in a cell, halved, adds so much for each.
+BEARABLE, LABELLED, LABEL_FIRST, ALIKE, PER_CELL = 0.15, 0.05, 4, 0.035, 0.4
+#: Bins of a score for each label that it may favour, or for all: the most for which noise moves at most this share of
+#: the rows; and where several candidates are judged.
+PARTS, CLEAR, CHOICE = (10, 6, 3), 0.12, 0.01
 #: Draws of the learned network's tables, rows drawn from each, and rows drawn of naive Bayes.
 DRAWS, ROWS_OF_EACH, ROWS = 20, 1000, 10_000
 #: The candidates where pairs were measured; by how much another must beat the first, and by twice its noise.
@@ -185,6 +188,14 @@ class Judged:
     noise: float
 
 
+class _Wide(NamedTuple):
+    """All pairs and how they are measured; ``network`` where it will be the only candidate, with no pair first."""
+
+    margins: Margins
+    how: Any
+    network: bool
+
+
 @dataclass(frozen=True, eq=False)
 class _Plan:
     """The public settings of a fit."""
@@ -229,17 +240,23 @@ class _Plan:
         """The label's own counts."""
         return Margins.of_tables(self.domain, [(self.target,)])
 
-    def pairs(self, part: Fraction, n: float) -> tuple[Margins, Any] | None:
-        """The tables of all pairs and their mechanism; None where they would drown."""
+    def pairs(self, part: Fraction, n: float, alone: bool) -> _Wide | None:
+        """The tables of all pairs and how they are measured; for the network ``alone`` perhaps. None if they drown."""
         found = all_pairs(self.domain, beyond="leave-out").tables
+        mine = [table for table in found if len(table) == 2 and self.target in table]
         others = [table for table in found if len(table) == 2 and self.target not in table]
         if not others:
             return None
-        margins = Margins.of_tables(self.domain, found, [LABEL_FIRST if self.target in t else 1 for t in found])
         how: Any = self.share(part)
         ways = [how] if self.delta else [how, LaplaceMechanism(how.epsilon, tables="families")]
-        moved, best = min(((self._moved(margins, others, way) / n, way) for way in ways), key=lambda one: one[0])
-        return (margins, best) if moved <= BEARABLE else None
+        for first, bounds in ((1, (ALIKE, ALIKE)), (LABEL_FIRST, (BEARABLE, LABELLED)))[not alone :]:
+            margins = Margins.of_tables(self.domain, found, [first if self.target in t else 1 for t in found])
+            moved, best = min(((self._moved(margins, others, way), way) for way in ways), key=lambda one: one[0])
+            if moved <= bounds[0] * n and self._moved(margins, mine, best) <= bounds[1] * n:
+                if first == 1:
+                    return _Wide(*designed(constraints_within(None, self.domain), how, self.budget.unit, n), True)
+                return _Wide(margins, best, False)
+        return None
 
     def _moved(self, margins: Margins, pairs: list[Family], how: Any) -> float:
         """The number of rows that noise is expected to move in one of these pairs, on average."""
@@ -252,13 +269,10 @@ class _Plan:
             total += PER_CELL * math.sqrt(cells * least)
         return total / len(pairs)
 
-    def naive(self, part: Fraction, n: float) -> tuple[Any, Any]:
+    def naive(self, part: Fraction) -> tuple[Any, Any]:
         """The label with each feature, and the mechanism."""
         network = naive_bayes_network(self.domain, self.target)
-        how = self.share(part)
-        if not self.delta:
-            return network, label_first(network, self.target, how.epsilon, self.budget.unit, round(n))
-        return network, how
+        return network, self.share(part)
 
     def charged(self, statistics: TableCounts) -> RowsRecord:
         """Charges the whole, once all that the one door would ask of its parts is found to fit."""
@@ -280,13 +294,22 @@ class _Plan:
         purse = Budget(self.epsilon, self.delta, unit=self.budget.unit, accounting="gdp" if self.delta else "basic")
         first = release(count(codes, self.label()), self.share(LABEL), budget=purse, noise=self.noise)
         n = self._rows_in(first)
-        wide = self.pairs(1 - LABEL - JUDGED, n)
-        many, parts = self._judging(n, (OFFERS, 1) if wide else (1,))
+        many, parts, coarse = self._judging(n, (OFFERS, 1))
+        wide = self.pairs(1 - LABEL - JUDGED, n, many == 1)
+        if not wide:
+            many, parts, coarse = self._judging(n, (1,))
+        elif wide.network:
+            parts = 0
         part = 1 - LABEL - (JUDGED if parts else 0)
-        wide = self.pairs(part, n) if wide else None
-        description, how = wide or self.naive(part, n)
+        wide = self.pairs(part, n, wide.network) if wide else None
+        description, how = wide[:2] if wide else self.naive(part)
         second = release(count(codes, description), how, budget=purse, noise=self.noise)
-        candidates = self._candidates(joint_release([first, second]), wide is not None, parts or PARTS[-1])[:many]
+        noisy = joint_release([first, second])
+        if wide and wide.network:
+            learned = choose_within(noisy, constraints_within(None, self.domain)).probabilities
+            scores = NetworkScores(ConditionalClassifier(self.target, learned, self.features))
+            return fit.keep(as_one((first, second), scope, purse)), [Judged("network", scores, math.nan, math.nan)]
+        candidates = self._candidates(noisy, wide is not None, parts or PARTS[-1], coarse)[:many]
         if not parts:
             made = fit.keep(as_one((first, second), scope, purse))
             return made, [
@@ -303,32 +326,35 @@ class _Plan:
             return float(self.n or value.n)
         return max(1.0, float(value.tables[self.target,].sum()))
 
-    def _judging(self, n: float, offers: Sequence[int]) -> tuple[int, int]:
-        """How many candidates are judged, and their bins for each label they may favour; (1, 0) where all drown."""
+    def _judging(self, n: float, offers: Sequence[int]) -> tuple[int, int, bool]:
+        """How many candidates are judged, their bins, and whether for all labels together; (1, 0) where all drown."""
         labels = self.domain.sizes[self.target]
-        for many, parts in itertools.product(offers, PARTS):
+        for many, coarse, parts in itertools.product(offers, (False, True), PARTS):
+            if coarse and (labels == 2 or many > 1):
+                continue
+            bins, outcomes = (parts, 2) if coarse else (parts * labels, labels)
             names = [f"score {i}" for i in range(many)]
-            levels = {**{name: list(range(parts * labels)) for name in names}, "label": list(range(labels))}
+            levels = {**{name: list(range(bins)) for name in names}, "label": list(range(outcomes))}
             tables = Margins.of_tables(Domain.of(levels), [(name, "label") for name in names])
             one = self.share(JUDGED).event(tables, self.budget.unit).measurements[0]
-            clear = CLEAR * n / many**0.5  # a choice among several asks for more than a correction of one
-            if parts * labels <= MOST_BINS and math.sqrt(one.law.variance(one.cells) * one.cells) <= clear:
-                return many, parts
-        return 1, 0
+            clear = n * (CLEAR if many == 1 else CHOICE)
+            if bins <= MOST_BINS and math.sqrt(one.law.variance(one.cells) * one.cells) <= clear:
+                return many, parts, coarse
+        return 1, 0, False
 
-    def _candidates(self, noisy: Release[Any], learned: bool, parts: int) -> list[Candidate]:
+    def _candidates(self, noisy: Release[Any], learned: bool, parts: int, coarse: bool) -> list[Candidate]:
         """The candidates, from the released tables alone."""
         rng = np.random.default_rng(self.seed)
         network = naive_bayes_network(self.domain, self.target)
         tables = plug_in_posterior(learning(noisy.value, network), counts="expected").mean()
         base = np.log(tables.table(self.target))
-        naive = Scores.of_tables(tables, self.target).damped(read_pairs(noisy.value))
-        start = naive_part(len(self.features))
+        naive, clear = Scores.of_tables(tables, self.target).damped(read_pairs(noisy.value))
+        start = naive_part(len(self.features)) ** clear  # noise that damps leaves less to correct
         if not learned:
             apart = sample_codes(tables, ROWS, rng)
             agree = rows_that_agree(tables, self.target, ROWS, rng)
             codes = {name: np.concatenate([apart[name], agree[name]]) for name in self.features}
-            return [Candidate.of("naive Bayes", naive, base, start, codes, parts)]
+            return [Candidate.of("naive Bayes", naive, base, start, codes, parts, coarse)]
         found = choose_within(noisy, constraints_within(None, self.domain))
         draws: Any = found.posterior(method="refitted", draws=DRAWS, seed=rng) if found.refits else found.probabilities
         every: list[Probabilities] = list(draws) if found.refits else [draws]
@@ -342,18 +368,18 @@ class _Plan:
             ("naive Bayes", naive, start),
             ("network", network, 1.0),
         ]
-        return [Candidate.of(name, scores, base, begin, codes, parts) for name, scores, begin in offers]
+        return [Candidate.of(name, scores, base, begin, codes, parts, coarse) for name, scores, begin in offers]
 
     def _scored(self, codes: Codes, candidates: list[Candidate], purse: Budget) -> Release[Any]:
         """The noisy tables of each candidate's score by the label; rows are scored by released weights."""
         import pandas as pd
 
-        labels = self.domain.sizes[self.target]
         levels = {f"score {i}": list(range(one.bins)) for i, one in enumerate(candidates)}
-        domain = Domain.of({**levels, "label": list(range(labels))})
+        domain = Domain.of({**levels, "label": list(range(candidates[0].outcomes))})
         features = {name: codes.columns[name] for name in self.features}
         bins = {f"score {i}": one.bin_of(one.scores.of_rows(features)) for i, one in enumerate(candidates)}
-        scored = encode(pd.DataFrame({**bins, "label": codes.columns[self.target]}), domain)
+        outcome = candidates[0].outcome_of(candidates[0].scores.of_rows(features), codes.columns[self.target])
+        scored = encode(pd.DataFrame({**bins, "label": outcome}), domain)
         rows = Codes(domain, scored.columns, codes.cap)
         tables = Margins.of_tables(domain, [(name, "label") for name in bins])
         return release(count(rows, tables), self.share(JUDGED), budget=purse, noise=self.noise)

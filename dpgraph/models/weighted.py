@@ -118,13 +118,13 @@ class Scores:
         """Every variable but the target."""
         return tuple(self.weights)
 
-    def damped(self, pairs: Pairs) -> Scores:
-        """The scores with each feature's weights times the root of the part of its excess that is not noise.
+    def damped(self, pairs: Pairs) -> tuple[Scores, float]:
+        """The scores with weights times the root of the part of their excess that is not noise; and that part of all.
 
         The excess over independence of a feature and the label is squared, and noise alone would have its variance for
         each free coordinate.
         """
-        weights = {}
+        weights, real, all_of_it = {}, 0.0, 1e-9
         for name, table in self.weights.items():
             pair = (name, self.target) if (name, self.target) in pairs.excess else (self.target, name)
             if pair not in pairs.excess:  # a variable of one level
@@ -132,8 +132,11 @@ class Scores:
                 continue
             excess = pairs.excess[pair]
             noise = pairs.spread[pair] ** 2 * (excess.shape[0] - 1) * (excess.shape[1] - 1)
-            weights[name] = math.sqrt(max(0.0, 1 - noise / max(float((excess**2).sum()), 1e-9))) * table
-        return Scores(self.domain, self.target, self.start, weights)
+            seen = max(float((excess**2).sum()), 1e-9)
+            clear = max(0.0, seen - noise)
+            weights[name] = math.sqrt(clear / seen) * table
+            real, all_of_it = real + clear, all_of_it + seen
+        return Scores(self.domain, self.target, self.start, weights), real / all_of_it
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +233,8 @@ class Candidate:
     """Scores that may become the classifier, and the bins of rows by which they are judged.
 
     ``start`` is the part of their log odds that is taken beforehand. A row's bin is the label that it favours and how
-    strongly; ``edges`` has for each label the strengths between bins.
+    strongly; ``edges`` has for each label the strengths between bins. Where it has one line for all labels, a bin says
+    how strongly alone, and rows are counted by whether the favoured label is theirs.
     """
 
     name: str
@@ -242,15 +246,22 @@ class Candidate:
 
     @classmethod
     def of(
-        cls, name: str, scores: Scores | NetworkScores, base: Reals, start: float, codes: Codes, parts: int
+        cls,
+        name: str,
+        scores: Scores | NetworkScores,
+        base: Reals,
+        start: float,
+        codes: Codes,
+        parts: int,
+        coarse: bool = False,
     ) -> Candidate:
-        """The candidate with so many bins for each label that it may favour, which hold equally many public rows."""
+        """The candidate with so many bins for each label, or for all, which hold equally many public rows."""
         logs = scores.of_rows(codes)
         favoured, strength = _favoured(logs, base, start)
         labels = len(base)
         at = np.arange(1, parts) / parts
         every = np.quantile(strength, at)
-        some = [strength[favoured == label] for label in range(labels)]
+        some = [strength] if coarse else [strength[favoured == label] for label in range(labels)]
         edges = np.stack([np.quantile(one, at) if len(one) >= 10 * parts else every for one in some])
         return cls(name, scores, base, start, edges, logs)
 
@@ -260,6 +271,16 @@ class Candidate:
         return self.scores.scaled(self.base, self.start)
 
     @property
+    def coarse(self) -> bool:
+        """True where the favoured label is not part of a bin."""
+        return len(self.edges) < len(self.base)
+
+    @property
+    def outcomes(self) -> int:
+        """How many outcomes a row may have beside its bin."""
+        return 2 if self.coarse else len(self.base)
+
+    @property
     def bins(self) -> int:
         """How many bins there are."""
         return self.edges.shape[0] * (self.edges.shape[1] + 1)
@@ -267,8 +288,13 @@ class Candidate:
     def bin_of(self, logs: Reals) -> npt.NDArray[np.intp]:
         """The bin of each row."""
         favoured, strength = _favoured(logs, self.base, self.start)
-        place = (strength[:, None] > self.edges[favoured]).sum(axis=1)
-        return favoured * (self.edges.shape[1] + 1) + place
+        line = 0 * favoured if self.coarse else favoured
+        place = (strength[:, None] > self.edges[line]).sum(axis=1)
+        return line * (self.edges.shape[1] + 1) + place
+
+    def outcome_of(self, logs: Reals, labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """What rows are counted by beside their bin: the label, or whether it is another than the favoured."""
+        return (_favoured(logs, self.base, self.start)[0] != labels).astype(np.intp) if self.coarse else labels
 
     def calibrated(self, counts: Reals, variance: float) -> tuple[Scores | NetworkScores, float, float]:
         """The scores with the part and shifts that a noisy table of bins by labels allows, and the expected log-loss.
@@ -278,36 +304,49 @@ class Candidate:
         """
         from scipy.optimize import minimize
 
-        bins, labels = self.bin_of(self.logs), len(self.base)
+        bins, labels, outcomes = self.bin_of(self.logs), len(self.base), self.outcomes
         order = np.argsort(bins, kind="stable")
         away = (self.logs - self.base)[order]
         firsts = np.searchsorted(bins[order], np.arange(self.bins))
         many = np.bincount(bins, minlength=self.bins)
         there = many > 0
         total = np.maximum(counts.sum(axis=1), 1.0)
+        favoured = _favoured(self.logs, self.base, self.start)[0][order, None]
+        free = 0 if self.coarse else labels - 1
+
+        def shifts(unknown: Reals) -> Reals:
+            return np.zeros(labels) if self.coarse else np.append(0.0, unknown[1:])
 
         def shares(unknown: Reals) -> Reals:
-            made = softmax(self.base + unknown[0] * away + np.append(0.0, unknown[1:]))
+            made = softmax(self.base + unknown[0] * away + shifts(unknown))
+            if self.coarse:
+                top = np.take_along_axis(made, favoured, axis=1)
+                made = np.hstack([top, 1 - top])
             return np.add.reduceat(made, firsts[there], axis=0) / many[there, None]
 
         def loss(unknown: Reals) -> float:
             expected = shares(unknown)
-            spread = variance * (1 + labels * expected**2) + total[there, None] * expected * (1 - expected) + 1
+            spread = variance * (1 + outcomes * expected**2) + total[there, None] * expected * (1 - expected) + 1
             miss = (counts[there] - total[there, None] * expected) ** 2 / spread
             prior = ((unknown[0] - self.start) / SPREAD) ** 2 + ((unknown[1:] / SHIFT) ** 2).sum()
             return 0.5 * float((miss + np.log(spread)).sum() + prior)
 
-        first = np.append(self.start, np.zeros(labels - 1))
-        bounds = [(0.02, 1.5), *[(-3.0, 3.0)] * (labels - 1)]
+        first = np.append(self.start, np.zeros(free))
+        bounds = [(0.02, 1.5), *[(-3.0, 3.0)] * free]
         if isinstance(self.scores, NetworkScores):
-            found = np.append(1.0, np.zeros(labels - 1))
+            found = np.append(1.0, np.zeros(free))
         else:
             found = minimize(loss, first, method="L-BFGS-B", bounds=bounds, options={"maxiter": 60}).x
         logs = np.log(np.maximum(shares(found), LEAST))
         rows = max(1.0, float(counts.sum()))
         estimate = -float((counts[there] * logs).sum()) / rows
+        if self.coarse:  # which other label it is costs as much as the scores expect
+            made = softmax(self.base + found[0] * away)
+            top = np.take_along_axis(made, favoured, axis=1)
+            others = -(made * np.log(made)).sum(axis=1) + (top * np.log(top) + (1 - top) * np.log(1 - top)).ravel()
+            estimate += float(others.mean() / (1 - top).mean() * counts[:, 1].sum()) / rows
         noise = math.sqrt(variance * float((logs - logs.mean()).var() * logs.size)) / rows
-        return self.scores.scaled(self.base, float(found[0]), np.append(0.0, found[1:])), estimate, noise
+        return self.scores.scaled(self.base, float(found[0]), shifts(found)), estimate, noise
 
 
 def _favoured(logs: Reals, base: Reals, start: float) -> tuple[npt.NDArray[np.intp], Reals]:

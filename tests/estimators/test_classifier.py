@@ -158,6 +158,46 @@ def test_many_labels_have_one_part_and_shifts():
     assert (found.argmax(axis=1) == label).mean() > 0.75
 
 
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_little_noise_in_pairs_and_few_rows_give_the_network_at_the_whole_charge(delta, tmp_path):
+    """A label that two features decide together, which no sum of log odds says."""
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame({name: rng.integers(0, 2, 3000) for name in ("a", "b", "c")})
+    label = pd.Series(np.where(rng.random(3000) < 0.9, frame["a"] ^ frame["b"], frame["c"]), name="y")
+    domain = {name: [0, 1] for name in ("y", "a", "b", "c")}
+    unit = dg.PrivacyUnit("add-remove")
+    model = PrivateClassifier(domain, "y", 2, delta, unit=unit, noise=SeededNoise(3)).fit(frame, label)
+    assert model.choice_["model"].tolist() == ["network"]
+    event = model.release_.event
+    prices = [mu_squared_of(part) if delta else part.epsilon for part in event.events]
+    charge = mu_squared_of(event) if delta else 2
+    assert [round(float(one / charge), 3) for one in prices] == [0.04, 0.96]
+    assert sum(prices) <= charge
+    if delta:  # tables of three variables were measured
+        assert model.score(frame, label) > 0.9
+    dg.save(model, tmp_path / "model.json")
+    np.testing.assert_array_equal(dg.load(tmp_path / "model.json").predict_proba(frame), model.predict_proba(frame))
+
+
+def test_where_a_table_by_labels_drowns_one_of_right_and_wrong_says_how_sure_to_be():
+    rng = np.random.default_rng(3)
+    n, labels = 4000, 8
+    label = rng.integers(0, labels, n)
+    copy = np.where(rng.random(n) < 0.5, label, rng.integers(0, labels, n))  # the features repeat each other
+    frame = pd.DataFrame({f"x{i}": copy for i in range(6)})
+    domain = {name: list(range(labels)) for name in ("y", *frame)}
+    model = PrivateClassifier(domain, "y", 0.4, unit=dg.PrivacyUnit("add-remove"), noise=SeededNoise(0))
+    found = model.fit(frame, pd.Series(label, name="y")).predict_proba(frame)
+    right = (found.argmax(axis=1) == label).mean()
+    assert len(model.release_.event.events) == 3
+    naive = dg.PrivateNaiveBayes(domain, 0.4, inference="plug-in", target="y", noise=SeededNoise(0))
+    sure = naive.fit(frame, pd.Series(label, name="y")).predict_proba(frame).max(axis=1).mean()
+    assert abs(found.max(axis=1).mean() - right) < 0.5 * (sure - right)
+    loss = -np.log(found[np.arange(n), label]).mean()
+    one = model.choice_.iloc[0]
+    assert abs(one["log_loss"] - loss) < 0.1 + 3 * one["noise"]  # which wrong label it is was not measured
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
