@@ -92,8 +92,9 @@ def _loops() -> set[Any]:
 
     class Whole(codegen.JITCodeLibrary):
         def _optimize_final_module(self) -> None:
-            passes, builder = self._codegen._module_pass_manager()
-            passes.run(self._final_module, builder)
+            made = machine._module_pass_manager()
+            passes, *builder = made if isinstance(made, tuple) else (made,)  # numba < 0.62
+            passes.run(self._final_module, *builder)
 
     class Part(codegen.JITCodeLibrary):
         def _optimize_final_module(self) -> None:

@@ -18,6 +18,7 @@ from functools import reduce
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import entr
+from threadpoolctl import threadpool_limits
 
 from dpgraph.inference.graphs.constraints import Limits
 from dpgraph.inference.graphs.pair_estimates import Pairs, beyond_noise, dependent
@@ -108,7 +109,8 @@ def _fit(terms: _Terms, parts: list[Reals], pairs: Pairs, start: Reals, steps: i
 
     first = terms.weights(np.log(np.maximum(start, LEAST_CELL)))
     options = {"maxiter": steps, "maxcor": 20, "ftol": 1e-12, "gtol": 1e-6}
-    logs = terms.logs(minimize(loss, first, jac=True, method="L-BFGS-B", options=options).x)
+    with threadpool_limits(1, "blas"):  # products so small that other threads only spin
+        logs = terms.logs(minimize(loss, first, jac=True, method="L-BFGS-B", options=options).x)
     made = np.exp(logs - logs.max())
     return made / made.sum()
 
