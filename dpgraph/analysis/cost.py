@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -263,30 +263,6 @@ class PrivacyReport:
         return f"What privacy costs on {self.network!r}: {promise}"
 
 
-@overload
-def privacy_cost(
-    network: Network | Probabilities,
-    *,
-    epsilon: Number,
-    delta: Number = 0,
-    n: int | None = None,
-    unit: PrivacyUnit | None = None,
-    question: Mapping[str, Any] | None = None,
-    worlds: int = 4,
-    progress: bool = False,
-) -> PrivacyReport: ...
-@overload
-def privacy_cost(
-    network: LinearDesign,
-    *,
-    epsilon: Any,
-    delta: Number = 0,
-    n: Any,
-    unit: PrivacyUnit | None = None,
-    noise: float = 0.5,
-    spread: float | None = None,
-    second_moments: npt.ArrayLike | None = None,
-) -> pd.DataFrame: ...
 def privacy_cost(
     network: Network | Probabilities | LinearDesign,
     *,
@@ -300,7 +276,7 @@ def privacy_cost(
     noise: float = 0.5,
     spread: float | None = None,
     second_moments: npt.ArrayLike | None = None,
-) -> PrivacyReport | pd.DataFrame:
+) -> PrivacyReport | Any:
     """Computes the cost of privacy on a graph, or of a linear regression, before any data.
 
     Args:

@@ -43,6 +43,7 @@ def check_network(description: object, mechanism: object) -> None:
 
 def check_graph(network: Network, mechanism: object) -> None:
     """Refuses tables without a graph where probabilities of one would be released: nothing would depend on anything."""
+    check_network(network, mechanism)
     if isinstance(network, Margins):
         raise ReleaseError(
             f"{type(mechanism).__name__} releases probabilities of a graph, and these are tables without one: measure "

@@ -141,7 +141,6 @@ class GibbsSample:
 
     def event(self, network: Network, unit: PrivacyUnit) -> Event:
         """Two selections a sweep; refuses a network that is not ``hmm_network`` of the sequence and the time."""
-        check_network(network, self)
         check_graph(network, self)
         _plan(self, network, unit)
         return _event(self)

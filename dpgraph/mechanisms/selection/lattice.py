@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from dpgraph.privacy.checks import Integers, Reals, check_whole, is_number
 from dpgraph.privacy.errors import ReleaseError
-from dpgraph.privacy.noise import MAX_SCALE, Noise
-from dpgraph.privacy.records import PrivacyUnit
+from dpgraph.privacy.noise import MAX_SCALE, Noise, selection_scale
+from dpgraph.privacy.records import PrivacyUnit, exact
 from dpgraph.structure.network import Network
 
 
@@ -138,6 +138,14 @@ def score_range(network: Network, unit: PrivacyUnit, grid: int, floor: float, la
     return one * unit.rows_per_person * (2 if unit.n_is_public else 1)
 
 
+@lru_cache(maxsize=64)
+def temperature_of(mechanism: Any, network: Network, unit: PrivacyUnit, law: Law, draws: int) -> float:
+    """The temperature of each draw; times UNIT, a power of two, it is the exact scale of the integer scores."""
+    epsilon = exact(mechanism.epsilon)
+    reach = score_range(network, unit, mechanism.grid, mechanism.floor, law)
+    return check_temperature(selection_scale(reach, epsilon / draws) / UNIT, epsilon)
+
+
 def row_scores(counts: Integers, logs: Integers, prior: Reals) -> Scores:
     """Integer scores of one row's levels at each value of their probability, shape (levels, steps + 1)."""
     largest = int(counts.sum()) * int(np.abs(logs).max()) + len(counts) * float(np.abs(prior).max())
@@ -158,3 +166,14 @@ def draw_row(noise: Noise, law: Law, candidates: Lattice, scores: Scores, scale:
     pick = noise.choose if law == "softmax" else noise.flip
     chosen = [pick(totals, scale) for _ in range(size)]
     return candidates.probabilities[points[chosen]]
+
+
+def draw_table(
+    noise: Noise, law: Law, counts: Integers, mechanism: Any, scale: float, sharpness: float, size: int
+) -> Reals:
+    """Draws of a table, row by row, axes (draw, level, *parents); the prior's log counts ``sharpness`` times."""
+    candidates = lattice(len(counts), mechanism.grid, mechanism.floor, law)
+    prior = (mechanism.prior - 1) * np.log(candidates.probabilities) * sharpness
+    scores = [row_scores(row, candidates.logs, prior) for row in counts.reshape(len(counts), -1).T]
+    rows = [draw_row(noise, law, candidates, row, scale, size) for row in scores]
+    return np.stack(rows, axis=-1).reshape(size, *counts.shape)

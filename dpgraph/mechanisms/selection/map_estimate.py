@@ -8,25 +8,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
-from dpgraph.mechanisms.reproduction import check_graph, check_network, register_selection, selection_event
+from dpgraph.mechanisms.reproduction import check_graph, register_selection, selection_event
 from dpgraph.mechanisms.selection.lattice import (
     UNIT,
     Law,
     check_grid,
     check_prior_and_floor,
-    check_temperature,
-    draw_row,
-    lattice,
-    row_scores,
-    score_range,
+    draw_table,
+    temperature_of,
 )
 from dpgraph.privacy.errors import ReleaseError
-from dpgraph.privacy.noise import Noise, selection_scale
+from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, exact
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
@@ -88,30 +82,21 @@ class MapEstimate:
 
     def event(self, network: Network, unit: PrivacyUnit) -> Event:
         """The event of a release: one selection."""
-        check_network(network, self)
         check_graph(network, self)
-        _temperature(self, network, unit)
+        self.temperature(network, unit)
         return selection_event("MapEstimate", exact(self.epsilon), self.law, 1)
 
     def temperature(self, network: Network, unit: PrivacyUnit) -> float:
         """T, the divisor of the log posterior, in nats; the utility bounds take it."""
-        return _temperature(self, network, unit)
+        return temperature_of(self, network, unit, self.law, 1)
 
     def randomise(self, statistics: Counts, unit: PrivacyUnit, noise: Noise) -> Probabilities:
         """Chooses every row of every table; ``release`` calls this after the charge."""
         network = statistics.network
-        scale = _temperature(self, network, unit) * UNIT
-        chosen = []
-        for name in network.domain.names:
-            table = statistics.sensitive_margin(network.family(name))
-            candidates = lattice(len(table), self.grid, self.floor, self.law)
-            prior = (self.prior - 1) * np.log(candidates.probabilities) * UNIT
-            rows = [
-                draw_row(noise, self.law, candidates, row_scores(row, candidates.logs, prior), scale, 1)[0]
-                for row in table.reshape(len(table), -1).T
-            ]
-            chosen.append((name, np.stack(rows, axis=-1).reshape(table.shape)))
-        return Probabilities(network, FrozenMap(chosen))
+        scale = self.temperature(network, unit) * UNIT
+        tables = {name: statistics.sensitive_margin(network.family(name)) for name in network.domain.names}
+        chosen = (draw_table(noise, self.law, table, self, scale, UNIT, 1)[0] for table in tables.values())
+        return Probabilities(network, FrozenMap(zip(tables, chosen, strict=True)))
 
     def __repr__(self) -> str:
         settings = f"prior={self.prior}, floor={self.floor}, grid={self.grid}, selector={self.selector!r}"
@@ -143,14 +128,6 @@ def map_loss_bound(temperature: float, candidates: float, failure: float, *, bes
     if not (temperature > 0 and candidates >= best >= 1 and 0 < failure <= 1):
         raise ReleaseError("the bound needs temperature > 0, candidates >= best >= 1 and a failure above 0, at most 1")
     return temperature * (math.log(candidates / best) - math.log(failure))
-
-
-@lru_cache(maxsize=64)
-def _temperature(mechanism: MapEstimate, network: Network, unit: PrivacyUnit) -> float:
-    """The temperature; times UNIT, a power of two, it is the exact scale of the integer scores."""
-    epsilon = exact(mechanism.epsilon)
-    reach = score_range(network, unit, mechanism.grid, mechanism.floor, mechanism.law)
-    return check_temperature(selection_scale(reach, epsilon) / UNIT, epsilon)
 
 
 register_selection("MapEstimate", Network, ("softmax", "permute-and-flip"), lambda network, recorded: 1)

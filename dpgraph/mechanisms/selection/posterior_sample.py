@@ -7,25 +7,19 @@ only the likelihood tempered.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from dpgraph.mechanisms.reproduction import check_graph, check_network, register_selection, selection_event
+from dpgraph.mechanisms.reproduction import check_graph, register_selection, selection_event
 from dpgraph.mechanisms.selection.lattice import (
     DEFAULT_GRID,
     UNIT,
     check_grid,
     check_prior_and_floor,
-    check_temperature,
-    draw_row,
-    lattice,
-    row_scores,
-    score_range,
+    draw_table,
+    temperature_of,
 )
 from dpgraph.privacy.checks import Reals, check_whole
-from dpgraph.privacy.noise import Noise, selection_scale
+from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, exact
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
@@ -84,14 +78,13 @@ class PosteriorSample:
 
     def event(self, network: Network, unit: PrivacyUnit) -> Event:
         """The event of a release: ``draws`` selections that share epsilon."""
-        check_network(network, self)
         check_graph(network, self)
-        _scale(self, network, unit)
+        self.temperature(network, unit)
         return selection_event("PosteriorSample", exact(self.epsilon), "softmax", self.draws)
 
     def temperature(self, network: Network, unit: PrivacyUnit) -> float:
         """T: a row counts as 1 / T of a row, so the draws spread as if there were T times fewer rows."""
-        return _scale(self, network, unit)
+        return temperature_of(self, network, unit, "softmax", self.draws)
 
     def working_bytes(self, network: Network) -> int:
         """About how much memory the draws take while they are made."""
@@ -101,35 +94,19 @@ class PosteriorSample:
     def randomise(self, statistics: Counts, unit: PrivacyUnit, noise: Noise) -> tuple[Probabilities, ...]:
         """Draws the tables, row by row; ``release`` calls this after the charge."""
         network = statistics.network
-        temperature = _scale(self, network, unit)
+        scale = self.temperature(network, unit) * UNIT
         drawn: dict[str, Reals] = {}
         for name in network.domain.names:
             table = statistics.sensitive_margin(network.family(name))
-            rows = [self._draw_row(row, temperature, noise) for row in table.reshape(len(table), -1).T]
-            drawn[name] = np.stack(rows, axis=-1).reshape(self.draws, *table.shape)
+            drawn[name] = draw_table(noise, "softmax", table, self, scale, scale, self.draws)
         return tuple(
             Probabilities(network, FrozenMap((name, tables[i]) for name, tables in drawn.items()))
             for i in range(self.draws)
         )
 
-    def _draw_row(self, counts: Any, temperature: float, noise: Noise) -> Reals:
-        """All draws of one row of a table, shape (draws, levels)."""
-        candidates = lattice(len(counts), self.grid, self.floor, "softmax")
-        scale = temperature * UNIT
-        scores = row_scores(counts, candidates.logs, (self.prior - 1) * np.log(candidates.probabilities) * scale)
-        return draw_row(noise, "softmax", candidates, scores, scale, self.draws)
-
     def __repr__(self) -> str:
         settings = f"draws={self.draws}, prior={self.prior}, floor={self.floor}, grid={self.grid}"
         return f"PosteriorSample(epsilon={str(self.epsilon)!r}, {settings})"
-
-
-@lru_cache(maxsize=64)
-def _scale(mechanism: PosteriorSample, network: Network, unit: PrivacyUnit) -> float:
-    """The temperature of each draw; times UNIT, a power of two, it is the exact scale of the integer scores."""
-    epsilon = exact(mechanism.epsilon)
-    reach = score_range(network, unit, mechanism.grid, mechanism.floor, "softmax")
-    return check_temperature(selection_scale(reach, epsilon / mechanism.draws) / UNIT, epsilon)
 
 
 register_selection("PosteriorSample", Network)

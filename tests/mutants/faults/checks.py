@@ -28,9 +28,9 @@ MUTANTS = (
     ),
     Mutant(
         "the plans of all networks kept in memory",
-        "mechanisms/selection/map_estimate.py",
-        "@lru_cache(maxsize=64)",
-        "@lru_cache(maxsize=None)",
+        "mechanisms/selection/lattice.py",
+        "@lru_cache(maxsize=64)\ndef temperature_of",
+        "@lru_cache(maxsize=None)\ndef temperature_of",
         ("tests/test_architecture.py::test_no_cache_of_what_callers_bring_grows_without_bound",),
     ),
 )

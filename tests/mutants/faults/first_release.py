@@ -745,9 +745,9 @@ MUTANTS = (
     ),
     Mutant(
         "the prior's sharpness follows the data",
-        "mechanisms/selection/posterior_sample.py",
-        "(self.prior - 1) * np.log(candidates.probabilities) * scale",
-        "(self.prior - 1 + counts.sum()) * np.log(candidates.probabilities) * scale",
+        "mechanisms/selection/lattice.py",
+        "(mechanism.prior - 1) * np.log(candidates.probabilities) * sharpness",
+        "(mechanism.prior - 1 + counts.sum()) * np.log(candidates.probabilities) * sharpness",
         (f"{SAMPLE}::test_no_data_sets_of_up_to_four_rows_are_told_apart_better_than_epsilon",),
     ),
     Mutant(
@@ -767,8 +767,8 @@ MUTANTS = (
     ),
     Mutant(
         "k draws at the price of one",
-        "mechanisms/selection/posterior_sample.py",
-        "selection_scale(reach, epsilon / mechanism.draws) / UNIT",
+        "mechanisms/selection/lattice.py",
+        "selection_scale(reach, epsilon / draws) / UNIT",
         "selection_scale(reach, epsilon) / UNIT",
         (f"{SAMPLE}::test_no_data_sets_of_up_to_four_rows_are_told_apart_better_than_epsilon",),
     ),
