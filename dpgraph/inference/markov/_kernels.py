@@ -17,7 +17,16 @@ import numpy.typing as npt
 
 from dpgraph.inference import _kernels
 from dpgraph.inference.markov import effects, loops
-from dpgraph.inference.markov.loops import backward, entries_of, forward, kinds_of_chains, log_law, log_of_more, picked
+from dpgraph.inference.markov.loops import (
+    backward,
+    entries_of,
+    forward,
+    kinds_of_chains,
+    largest,
+    log_law,
+    log_of_more,
+    picked,
+)
 
 Integers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
@@ -112,7 +121,7 @@ def relative(counts: Integers, log_laws: Reals, likelihood: Reals) -> None:
             if counts[i, w] > 0:
                 for k in range(size):
                     likelihood[r, t, k] += counts[i, w] * log_laws[first + k, w]
-        top = likelihood[r, t].max()
+        top = largest(likelihood[r, t])
         for k in range(size):
             likelihood[r, t, k] = math.exp(likelihood[r, t, k] - top)
 
@@ -191,8 +200,6 @@ class Kernels(NamedTuple):
 #: The same source without the compiler, a hundred times slower: tests compare with it.
 PLAIN = Kernels(draw_states, gibbs, loops.sweep, effects.given_cells, effects.sweep, log_joint)
 
-
-_kernels.SECONDS |= {"markov.loops.switch": 9, "markov.effects.every_move": 13}
 
 #: The functions that call the moves of a sweep one after another.
 LISTS = (loops.sweep, loops.move_cells, effects.sweep, effects.given_cells)

@@ -106,6 +106,14 @@ def copied(source: Integers, target: Integers) -> None:
         target[v] = source[v]
 
 
+def largest(numbers: Reals) -> float:
+    """``numbers.max()``, in the same manner."""
+    most = numbers[0]
+    for at in range(1, numbers.size):
+        most = max(most, numbers[at])
+    return most
+
+
 def picked_out(numbers: Integers, places: Integers) -> Integers:
     """``numbers[places]``, in the same manner."""
     found = np.empty(places.size, np.int64)
@@ -612,7 +620,7 @@ def switch(
             members = order[begin : min(begin + PART, end)]
             weights_of_few(cells, members, first, ends[block], emissions, weight, known, alike[block])
             for i in members:
-                if weight[i].max() == 0.0:
+                if largest(weight[i]) == 0.0:
                     kind[i] = ends.size
     sorted_by(kind, start, order)
     pooled, slots = order[start[ends.size] : start[ends.size + 1]], max(1, MOST_TABLES // size)
@@ -625,7 +633,7 @@ def switch(
         matched(rng, pair)
         laws = emissions[r * size : (r + 1) * size] if emissions.shape[0] > size else emissions
         pool(rng, cells, i, int(states[r, i % steps]), laws, pair, tables[at], fit[at])
-        top = fit[at].max()
+        top = largest(fit[at].ravel())
         weight[i] = 0.0
         for m in range(slots):
             for k in range(size):
