@@ -81,10 +81,9 @@ def cross_validate(
     The budget is charged ``epsilon`` and ``delta`` once, before anything is drawn; the module says why that is the
     price. Nothing but the released evaluation comes back: no score of a fold, no model.
 
-    The score is about fits at ``training_epsilon``, which is epsilon / k each by default. For the score of an
-    estimator at its own epsilon e, give ``training_epsilon=e``, and epsilon = (k - 1) e plus the evaluation's
-    epsilon. To compare candidates call this once for each, with a part of the budget each; choosing among released
-    scores is free.
+    The score is about fits at ``training_epsilon``, which is epsilon / k each by default. For the score of an estimator
+    at its own epsilon e, give ``training_epsilon=e``, and epsilon = (k - 1) e plus the evaluation's epsilon. To compare
+    candidates call this once for each, with a part of the budget each; choosing among released scores is free.
 
     Args:
         estimator: A private estimator with parameters ``budget`` and ``epsilon``, which are set for each fit. A

@@ -157,13 +157,7 @@ class PrivateHMM(BaseEstimator):
 
     @classmethod
     def from_release(
-        cls,
-        release: Release[Any],
-        n_states: int | str = 2,
-        *,
-        sequence: str,
-        time: str,
-        **settings: Any,
+        cls, release: Release[Any], n_states: int | str = 2, *, sequence: str, time: str, **settings: Any
     ) -> Self:
         """A fitted model of an existing release whose tables hold {field, sequence, time} of each field; free.
 

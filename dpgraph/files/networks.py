@@ -22,7 +22,7 @@ from dpgraph.privacy.checks import near
 from dpgraph.privacy.errors import DPGraphError, FileError
 from dpgraph.privacy.structural import FORMS, Form
 from dpgraph.privacy.structural import value_of as structural_value
-from dpgraph.structure.design import Bounded, Feature, LinearDesign, OnMissing
+from dpgraph.structure.design import Bounded, Feature, LinearDesign
 from dpgraph.structure.domain import Bins, Categories, Domain, NetworkError, first_twice
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.margins import Margins
@@ -299,13 +299,7 @@ def _with_bounds(name: str, variable: Feature) -> Bounded:
 
 
 def read_design(
-    source: str | Path,
-    target: str,
-    *,
-    features: Iterable[str] | None = None,
-    intercept: bool = True,
-    on_missing: OnMissing = "error",
-    mean_weight: int | None = None,
+    source: str | Path, target: str, *, features: Iterable[str] | None = None, **settings: Any
 ) -> LinearDesign:
     r"""Reads the design of a regression from the ``[variables]`` of a TOML or JSON file.
 
@@ -313,9 +307,7 @@ def read_design(
         source: The file: ``sex = ["F", "M"]``, ``age = { bounds = [18, 90] }``, ``{ bounds = [0, 10], missing = 0 }``.
         target: The variable that is predicted, which has bounds.
         features: The variables that predict it, in order; by default all others.
-        intercept: As in ``LinearDesign``.
-        on_missing: As in ``LinearDesign``.
-        mean_weight: As in ``LinearDesign``.
+        settings: ``intercept``, ``on_missing`` and ``mean_weight``, as in ``LinearDesign``.
 
     Raises:
         FileError: If the file cannot be read or is not valid, or a variable is not in it.
@@ -337,9 +329,7 @@ def read_design(
                 raise FileError(f"there is no variable {name!r}{near(name, declared)}; there are {', '.join(declared)}")
         bounds = _with_bounds(target, declared[target])
         chosen = [name for name in declared if name != target] if wanted is None else wanted
-        return LinearDesign(
-            {name: declared[name] for name in chosen}, target, bounds, intercept, on_missing, mean_weight, strict
-        )
+        return LinearDesign({name: declared[name] for name in chosen}, target, bounds, strict=strict, **settings)
 
     return with_source_name(source, read)
 

@@ -30,7 +30,7 @@ from dpgraph.structure.joint import JointCounts, PooledCounts, Several
 from dpgraph.structure.moments import MomentDescription, NoisyMoments
 from dpgraph.structure.network import Network
 from dpgraph.structure.outcomes import STEPS, NoisyOutcomes, OutcomeDescription
-from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, Probabilities
+from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, NoisySums, Probabilities
 
 #: ln of 2 and of the chance of refusing a true total: once in 2^100.
 NATS = 101 * math.log(2)
@@ -69,9 +69,8 @@ def _(several: JointCounts | PooledCounts) -> None:
         check_total(single)
 
 
-@check_total.register(NoisyMoments)
-@check_total.register(NoisyOutcomes)
-def _(noisy: NoisyMoments | NoisyOutcomes) -> None:
+@check_total.register
+def _(noisy: NoisySums) -> None:
     if noisy.n is not None:
         low, high = noisy.description.row_limits(PrivacyUnit("replace"))
         away = np.maximum(noisy.n * low - noisy.sums, noisy.sums - noisy.n * high)
@@ -185,7 +184,7 @@ def _several_of(type_: Any, plain: Plain, networks: tuple[Network, ...], provena
     return several_of(type_, plain)
 
 
-def _check_sums(noisy: NoisyMoments | NoisyOutcomes, provenance: Provenance) -> None:
+def _check_sums(noisy: NoisySums, provenance: Provenance) -> None:
     _check_rows(noisy.n, provenance.unit)
     (planned, *others) = _measuring_event(provenance).measurements or (None,)
     if others or planned is None or (planned.table, planned.law) != (noisy.names, noisy.law):

@@ -17,14 +17,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.lazy import provided
 from dpgraph.privacy.checks import Integers, Reals, check_boolean, check_choice, is_whole
 from dpgraph.privacy.display import MOST_ROWS, as_html, counted, escaped, short
 from dpgraph.privacy.errors import ReleaseError
-from dpgraph.privacy.measurements import Block, Movement, Name, NoiseLaw
+from dpgraph.privacy.measurements import Movement
 from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.structure.domain import MOST_SHOWN, Bins, Categories, NetworkError, undeclared_actions
 from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.tables import OneBlock
 
 OnMissing = Literal["error", "drop"]
 Kind = Literal["intercept", "number", "sign", "level", "target"]
@@ -111,7 +111,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class LinearDesign:
+class LinearDesign(OneBlock):
     """Features, target and their public bounds, for a private linear regression.
 
     Columns, each between -1 and 1: the intercept, 1; a number, its bounds scaled to -1 and 1; two levels, -1 and 1;
@@ -242,13 +242,6 @@ class LinearDesign:
         """The released products, as "a*b"."""
         return tuple(f"{self.columns[i].name}*{self.columns[j].name}" for i, j in self.pairs)
 
-    def noisy(
-        self, values: Mapping[Name, Integers], laws: Mapping[Name, NoiseLaw], n: int | None, unit: PrivacyUnit
-    ) -> Any:
-        """The released value of the one block of noisy sums, a ``NoisyMoments``."""
-        ((name, sums),) = values.items()
-        return provided("NoisyMoments")(self, sums, laws[name], n)
-
     def with_mean_weight(self, mean_weight: int | None) -> LinearDesign:
         """The same columns with another weight of the target's sum."""
         return replace(self, mean_weight=mean_weight)
@@ -333,11 +326,6 @@ class LinearDesign:
         """How far one person's rows move the released statistics, in steps; they have no fixed total."""
         l1 = self.sensitivity(unit)
         return Movement(l1, min(self.squared_sensitivity(unit), l1**2))
-
-    def blocks(self, unit: PrivacyUnit) -> tuple[Block, ...]:
-        """One block: all that is released."""
-        names = self.released_names(unit)
-        return (Block(names, (len(names),), self.movement(unit)),)
 
     def row_limits(self, unit: PrivacyUnit) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """The least and most that a row adds to each released integer where n is public, Python integers."""

@@ -7,7 +7,6 @@ two: sums are exact, and their sensitivity is the largest over the rows of a pub
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -17,15 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.privacy.checks import Integers, Reals
-from dpgraph.privacy.display import counted, rows_in_words, summary
 from dpgraph.privacy.errors import ReleaseError
-from dpgraph.privacy.measurements import Block, Movement, Name, NoiseLaw
+from dpgraph.privacy.measurements import Movement
 from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.expfam import MOST_POINTS, Binomial, ExponentialFamily, Multinomial
-from dpgraph.structure.frozen import frozen_array, frozen_integers
-from dpgraph.structure.tables import check_fixed_total, check_rows
+from dpgraph.structure.frozen import frozen_array
+from dpgraph.structure.tables import NoisySums, OneBlock
 
 #: Intervals between the bounds of a continuous record, and steps up to a statistic's largest size.
 RESOLUTION = 1 << 16
@@ -33,7 +31,7 @@ STEPS = 1 << 20
 
 
 @dataclass(frozen=True)
-class MomentDescription:
+class MomentDescription(OneBlock):
     """The sums, and how each record contributes: public.
 
     A record outside the bounds of an unbounded family contributes 0 to every statistic (it is redacted), and is still
@@ -140,13 +138,6 @@ class MomentDescription:
         beside = self.companion(unit)
         return self.names if beside is None else (*self.names, beside)
 
-    def noisy(
-        self, values: Mapping[Name, Integers], laws: Mapping[Name, NoiseLaw], n: int | None, unit: PrivacyUnit
-    ) -> NoisyMoments:
-        """The released value of the one block of noisy sums."""
-        ((name, sums),) = values.items()
-        return NoisyMoments(self, sums, laws[name], n)
-
     def sensitivity(self, unit: PrivacyUnit) -> int:
         """The L1 distance, in steps, that one person's rows can move the released statistics: attained, not a bound.
 
@@ -181,11 +172,6 @@ class MomentDescription:
         square = min(square * people**2, l1**2)
         return Movement(l1, square, l1 if people == 1 and reach.max() <= 1 else None)
 
-    def blocks(self, unit: PrivacyUnit) -> tuple[Block, ...]:
-        """One block: all that is released."""
-        names = self.released_names(unit)
-        return (Block(names, (len(names),), self.movement(unit)),)
-
     def row_limits(self, unit: PrivacyUnit) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """The least and most that a record adds to each released integer where n is public, Python integers."""
         if self.partitions:
@@ -216,8 +202,8 @@ def _checked_bounds(family: ExponentialFamily, bounds: Any) -> tuple[float, floa
     return low, high
 
 
-@dataclass(frozen=True)
-class NoisyMoments:
+@dataclass(frozen=True, repr=False)
+class NoisyMoments(NoisySums):
     """The release of an additive mechanism: noisy integer sums and their noise law.
 
     Attributes:
@@ -232,16 +218,6 @@ class NoisyMoments:
     """
 
     description: MomentDescription | LinearDesign
-    sums: Integers
-    law: NoiseLaw
-    n: int | None
-
-    def __post_init__(self) -> None:
-        check_rows(self.n)
-        object.__setattr__(self, "sums", frozen_integers(self.sums, "sums"))
-        if self.sums.shape != (len(self.names),):
-            raise ReleaseError(f"sums must have shape ({len(self.names)},); got {self.sums.shape}")
-        check_fixed_total(", ".join(self.names), self.sums, self.law, self.n)
 
     @property
     def of_family(self) -> MomentDescription:
@@ -249,11 +225,6 @@ class NoisyMoments:
         if not isinstance(self.description, MomentDescription):
             raise ReleaseError("these are the moments of a regression, not of an exponential family")
         return self.description
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the released statistics."""
-        return self.description.released_names(PrivacyUnit("add-remove" if self.n is None else "replace"))
 
     @property
     def steps(self) -> Reals:
@@ -270,7 +241,3 @@ class NoisyMoments:
     def scales(self) -> Reals:
         """The noise scale of each statistic in its own units."""
         return self.law.scale * self.steps
-
-    def __repr__(self) -> str:
-        what = type(getattr(self.description, "family", self.description)).__name__
-        return summary("NoisyMoments", what, counted(len(self.sums), "sum"), rows_in_words(self.n))

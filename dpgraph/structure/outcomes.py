@@ -8,22 +8,21 @@ not released. All parts share one noise scale, each times its public weight.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgraph.privacy.checks import Integers, Reals, check_choice
-from dpgraph.privacy.display import counted, rows_in_words, short, summary
-from dpgraph.privacy.errors import ReleaseError
-from dpgraph.privacy.measurements import Block, Movement, Name, NoiseLaw
+from dpgraph.privacy.display import short
+from dpgraph.privacy.measurements import Movement
 from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.structure.domain import DomainError, Level, show_levels
-from dpgraph.structure.frozen import frozen_array
+from dpgraph.structure.tables import NoisySums, OneBlock
 
 ClassifierScore = Literal["accuracy", "confusion", "reliability", "log_loss", "brier", "auc"]
 #: Steps from 0 to the largest loss: losses are rounded to whole steps.
@@ -163,10 +162,11 @@ Task = Classification | Regression | Entries
 
 
 @dataclass(frozen=True)
-class OutcomeDescription:
+class OutcomeDescription(OneBlock):
     """The sums over held-out rows that judge a task, and the part of them that is released: public."""
 
     task: Task
+    holds: ClassVar[str] = "NoisyOutcomes"
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -205,26 +205,14 @@ class OutcomeDescription:
         """The L1 and squared L2 sensitivities of the released integers, in weighted steps."""
         return Movement(self.sensitivity(unit), self.squared_sensitivity(unit))
 
-    def blocks(self, unit: PrivacyUnit) -> tuple[Block, ...]:
-        """One block: all that is released; it holds every part, as all share one noise scale."""
-        names = self.released_names(unit)
-        return (Block(names, (len(names),), self.movement(unit)),)
-
     def row_limits(self, unit: PrivacyUnit) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """The least and the largest part of one row in each released integer: Python integers, without overflow."""
         most = np.array([part.weight * STEPS for part in self.parts for _ in range(part.kept(unit))], object)
         return 0 * most, most
 
-    def noisy(
-        self, values: Mapping[Name, Integers], laws: Mapping[Name, NoiseLaw], n: int | None, unit: PrivacyUnit
-    ) -> NoisyOutcomes:
-        """The noisy integers and their law."""
-        ((name, sums),) = values.items()
-        return NoisyOutcomes(self, sums, laws[name], n)
 
-
-@dataclass(frozen=True)
-class NoisyOutcomes:
+@dataclass(frozen=True, repr=False)
+class NoisyOutcomes(NoisySums):
     """The value of a release of outcomes: the noisy integers, in ``names`` order, and their noise law.
 
     Attributes:
@@ -235,24 +223,6 @@ class NoisyOutcomes:
     """
 
     description: OutcomeDescription
-    sums: Integers
-    law: NoiseLaw
-    n: int | None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sums", frozen_array(self.sums, np.int64))
-        if self.sums.shape != (len(self.names),):
-            raise ReleaseError(f"sums must have shape ({len(self.names)},); got {self.sums.shape}")
-
-    @property
-    def unit_kind(self) -> PrivacyUnit:
-        """A unit of the release's relation."""
-        return PrivacyUnit("add-remove" if self.n is None else "replace")
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the released sums."""
-        return self.description.released_names(self.unit_kind)
 
     def block(self, name: str) -> Reals | None:
         """The noisy cells of a part, in rows or largest losses; None if it was not released."""
@@ -268,10 +238,6 @@ class NoisyOutcomes:
         """The noise scale of a part's cells, in rows or largest losses."""
         (weight,) = (part.weight for part in self.description.parts if part.name == name)
         return self.law.scale / (weight * STEPS)
-
-    def __repr__(self) -> str:
-        what = type(self.description.task).__name__
-        return summary("NoisyOutcomes", what, counted(len(self.sums), "sum"), rows_in_words(self.n))
 
 
 def checked_bound(value: object, name: str) -> float:

@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.lazy import provided
 from dpgraph.privacy.checks import Integers, Reals
 from dpgraph.privacy.display import MOST_ROWS, as_html, counted, rows_in_words, summary
 from dpgraph.privacy.errors import ReleaseError
-from dpgraph.privacy.measurements import NoiseLaw, noisy_value
+from dpgraph.privacy.measurements import Block, Name, NoiseLaw, noisy_value
 from dpgraph.privacy.records import PrivacyUnit, Provenance, released_value
 from dpgraph.structure.basis import (
     block_shape,
@@ -323,6 +324,57 @@ def check_fixed_total(name: str, table: Integers, law: NoiseLaw, n: int | None) 
     """Refuses noise that sums to zero on numbers that do not sum to a public n."""
     if law.sums_to_zero and (n is None or int(table.sum()) != n):
         raise ReleaseError(f"the noise of {name} sums to zero, so its total is n = {n}, not {int(table.sum())}")
+
+
+class OneBlock:
+    """A description whose sums are one block, by its ``released_names`` and ``movement``, as all share one scale."""
+
+    #: The class of the released value, which the package's root provides.
+    holds: ClassVar[str] = "NoisyMoments"
+
+    def blocks(self: Any, unit: PrivacyUnit) -> tuple[Block, ...]:
+        """One block: all that is released."""
+        names = self.released_names(unit)
+        return (Block(names, (len(names),), self.movement(unit)),)
+
+    def noisy(
+        self, values: Mapping[Name, Integers], laws: Mapping[Name, NoiseLaw], n: int | None, unit: PrivacyUnit
+    ) -> Any:
+        """The released value of the one block of noisy sums."""
+        ((name, sums),) = values.items()
+        return provided(self.holds)(self, sums, laws[name], n)
+
+
+@dataclass(frozen=True)
+class NoisySums:
+    """Noisy integer sums, in ``names`` order, and the law of the noise of each; refuses any that cannot be true."""
+
+    description: Any
+    sums: Integers
+    law: NoiseLaw
+    n: int | None
+
+    def __post_init__(self) -> None:
+        check_rows(self.n)
+        object.__setattr__(self, "sums", frozen_integers(self.sums, "sums"))
+        if self.sums.shape != (len(self.names),):
+            raise ReleaseError(f"sums must have shape ({len(self.names)},); got {self.sums.shape}")
+        check_fixed_total(", ".join(self.names), self.sums, self.law, self.n)
+
+    @property
+    def unit_kind(self) -> PrivacyUnit:
+        """A unit of the release's relation."""
+        return PrivacyUnit("add-remove" if self.n is None else "replace")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the released sums."""
+        return self.description.released_names(self.unit_kind)
+
+    def __repr__(self) -> str:
+        about = getattr(self.description, "family", getattr(self.description, "task", self.description))
+        found = (type(about).__name__, counted(len(self.sums), "sum"), rows_in_words(self.n))
+        return summary(type(self).__name__, *found)
 
 
 def probabilities_given(value: Any, call: str, error: type[Exception]) -> Probabilities:

@@ -29,13 +29,7 @@ from dpgraph.privacy.accounts import Made
 from dpgraph.privacy.composition import Accounting, Filter, pure_within
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.gdp import mu_within, pure_mu_squared
-from dpgraph.privacy.records import (
-    PAID_IN_PARTS,
-    Event,
-    PrivacyCost,
-    PrivacyUnit,
-    Release,
-)
+from dpgraph.privacy.records import PAID_IN_PARTS, Event, PrivacyCost, PrivacyUnit, Release
 from dpgraph.privacy.release import BYTES_PER_NUMBER, BYTES_PER_TABLE, check_memory, checked_source, release
 from dpgraph.privacy.scope import RowsRecord
 from dpgraph.statistics.counts import count

@@ -65,8 +65,7 @@ class GaussianMechanism:
     for an add-remove unit. Each block A of integer coefficients has squared L2 sensitivity ``block_l2_squared`` and its
     own share.
 
-    The moments of a regression get noise of one scale: see ``mechanisms.additive.plans`` and
-    ``structure.design``.
+    The moments of a regression get noise of one scale: see ``mechanisms.additive.plans`` and ``structure.design``.
 
     A budget is charged in epsilon and delta, so delta is always needed; epsilon, mu or rho says how much noise.
 
