@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 )
 @number("--half-width", help="For --question: which epsilon gives plus or minus that.")
 @click.option("--target", help="Price a naive Bayes classifier of this variable of NETWORK; its arcs are not read.")
+@click.option("--rows", type=int, help="With --target: what each classifier is expected to score with so many rows.")
 @number("--error", 1, help="Which epsilon, and how many rows, keep every table within this total variation error.")
 @NEIGHBOURS
 @ROWS_PER_PERSON
@@ -60,6 +61,7 @@ def cost(
     question: str | None,
     half_width: float | None,
     target: str | None,
+    rows: int | None,
     error: float | None,
     as_json: bool,
     html: Path | None,
@@ -74,6 +76,8 @@ def cost(
     from dpgraph.files.networks import read_domain, read_network, read_probabilities
     from dpgraph.models.naive_bayes import naive_bayes_network
 
+    if rows is not None and target is None:
+        raise click.UsageError("--rows needs --target; --n is for tables of any network")
     if target is not None and own:
         raise click.UsageError("--own needs NETWORK's own arcs, which --target does not read; leave one out")
     if own:
@@ -83,9 +87,11 @@ def cost(
     unit = unit_of(asked["neighbours"], asked["rows_per_person"])
     if half_width is not None and question is None:
         raise click.UsageError("--half-width needs --question")
-    graph, n = getattr(subject, "network", subject), asked["n"]
+    graph, n = getattr(subject, "network", subject), asked["n"] or rows
+    asked["n"] = n
     how = {"question": None if question is None else question_of(question, graph.domain), "progress": True}
     report = privacy_cost(subject, epsilon=asked["epsilon"], delta=asked["delta"], n=n, unit=unit, **how)
+    plans = None if rows is None else _plans(graph.domain, target, rows, asked["epsilon"], asked["delta"], unit)
     needed = None
     if report.question is not None and half_width is not None:
         needed = report.question.epsilon_for(2 * half_width, progress=True)
@@ -104,16 +110,35 @@ def cost(
             widths = records(report.question.widths.to_dict("records"))
             words = {"words": report.question.question, "worlds": report.question.worlds, "widths": widths}
             found["question"] = words | {"half_width": half_width, "epsilon_needed": needed}
-        beside = {"needed": reached, "target": target}
+        beside = {"needed": reached, "target": target, "plans": plans}
         show_json(found | {name: value for name, value in beside.items() if value is not None}, indent=1)
         return
     words = "" if target is None else f", as naive Bayes of {escaped(target)}"
     show(_in_words(report, f"{escaped(network)}{words}", len(graph.families), unit) + _advice(report, reached))
+    if plans is not None:
+        show(f"\nexpected on random public worlds, {rows} rows:\n{plain(plans)}\n{_cheapest(plans)}")
     if report.question is not None:
         show(f"\n{report.question}\n{plain(report.question.widths.to_dict('records'))}")
         show("width: of the interval, the mean over simulated data sets; noise: its share of the squared width.")
     if needed is not None:
         show(f"plus or minus {half_width:g} needs about epsilon {needed:.3g}.")
+
+
+def _plans(domain: Any, target: Any, rows: int, epsilon: Any, delta: Any, unit: PrivacyUnit) -> list[dict[str, Any]]:
+    from dpgraph.estimators.classifier import PrivateClassifier
+
+    with waiting("simulating classifiers", True):
+        found = PrivateClassifier(domain, target, epsilon, delta, unit=unit).plan(rows)
+    return records(found.replace({"epsilon": {float("inf"): None}}).astype(object).to_dict("records"))
+
+
+def _cheapest(plans: Sequence[Mapping[str, Any]]) -> str:
+    """The least epsilon that is tried and comes within a point of no privacy, and its best plan."""
+    near = [row for row in plans if row["within_a_point"] and row["plan"] != "no privacy"]
+    if not near:
+        return "None comes within a point of no privacy: more rows or more epsilon are needed."
+    best = min(near, key=lambda row: (row["epsilon"], row["log_loss"]))
+    return f"The cheapest within a point of no privacy: {best['plan']} at epsilon {best['epsilon']:g}."
 
 
 def _in_words(report: PrivacyReport, name: str, families: int, unit: PrivacyUnit) -> str:

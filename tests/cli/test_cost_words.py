@@ -5,6 +5,7 @@ import json
 import pytest
 
 import dpgraph as dg
+from dpgraph.cli.networks import _cheapest
 
 
 def words(told):
@@ -113,3 +114,15 @@ def test_variables_without_parents_are_told_of_the_target(run, desk):
     assert "has no [parents] table" in " ".join(refused.stderr.split())
     assert "dpgraph cost --target" in " ".join(refused.stderr.split())
     assert run("cost", "alone.toml", "--target", "sex", "--epsilon", "1").stdout
+
+
+def test_rows_and_a_target_say_what_each_classifier_is_expected_to_score(run, desk):
+    asked = ("cost", "net.toml", "--target", "sex", "--epsilon", "2", "--rows", "500")
+    plans = json.loads(run(*asked, "--json").stdout)["plans"]
+    assert {row["plan"] for row in plans} == {"naive Bayes", "PrivateClassifier", "network", "no privacy"}
+    assert [row["epsilon"] for row in plans if row["plan"] == "network"] == [0.2, 0.6, 2.0]
+    (best,) = [row for row in plans if row["plan"] == "no privacy"]
+    assert best["epsilon"] is None
+    assert best["within_a_point"]
+    assert "within a point of no privacy" in _cheapest(plans)
+    assert "--rows needs --target" in run("cost", "net.toml", "--epsilon", "1", "--rows", "9", code=2).stderr
