@@ -12,37 +12,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from itertools import combinations, pairwise
-from typing import Any
 
 import numpy as np
 
-from dpgraph.inference.graphs.learned import LearnedNetwork
-from dpgraph.inference.graphs.pair_estimates import Pairs, contrasts, read_pairs
-from dpgraph.inference.network.evidence import single_releases
-from dpgraph.privacy.records import released_value
-from dpgraph.structure.joint import JointCounts
-from dpgraph.structure.margins import Margins
+from dpgraph.inference.graphs.pair_estimates import Pairs, contrasts
 from dpgraph.structure.network import Family
-from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Reals
+from dpgraph.structure.tables import Reals
 
 #: Draws at most and at least, and the numbers in all their moments at most in between.
 MOST_DRAWS, LEAST_DRAWS, ALL_MOMENTS = 1000, 100, 1 << 24
 #: Rounds by which the weight of the prior and the slopes are found together.
 ROUNDS = 4
-
-
-def pairs_that_hold(model: Any, names: Family) -> Pairs | None:
-    """What a release says of every pair of some variables; None if it lacks one, or states a graph of its own."""
-    learned = isinstance(model, LearnedNetwork)
-    value = released_value(model.release if learned else model)[0]
-    if not isinstance(value, NoisyCounts | NoisyCoefficients | JointCounts):
-        return None
-    if not learned and not isinstance(single_releases(value)[0].network, Margins):
-        return None
-    pairs = read_pairs(value)
-    place = pairs.domain.names.index
-    needed = [(name,) for name in names] + [tuple(sorted(pair, key=place)) for pair in combinations(names, 2)]
-    return pairs if pairs.residuals.keys() >= {(), *needed} else None
 
 
 def least_squares(pairs: Pairs, names: Family, maps: list[Reals], rng: np.random.Generator) -> Reals:
@@ -74,7 +54,7 @@ def _solved(square: Reals, right: Reals, weight: Reals, prior: Reals) -> Reals:
     """The slopes that fit each system of equations, and draws of the prior, best."""
     turned = square @ weight
     both = (turned @ right[..., None])[..., 0] + prior
-    return np.linalg.solve(turned @ square + np.eye(square.shape[1]), both[..., None])[..., 0]
+    return np.linalg.solve(turned @ square + np.eye(square.shape[1]), both[..., None])[..., 0]  # type: ignore[return-value]
 
 
 def _moments(pairs: Pairs, names: Family, maps: list[Reals], rng: np.random.Generator) -> Reals:

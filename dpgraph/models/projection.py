@@ -40,6 +40,8 @@ Link = Literal["linear", "logistic", "poisson"]
 MOST_CELLS, LEAST_ROWS, ALL_ROWS, SEED = 1 << 14, 20_000, 200_000, 0
 #: Newton steps at most, and the change of the scaled coefficients at which they end: exact, and of sampled rows.
 STEPS, TOLERANCES = 200, (1e-10, 1e-6)
+#: Log odds, or the logarithm of a mean, from which no step comes back.
+FAR = 30.0
 #: An information matrix is kept while steps shrink by this; and draws whose Monte Carlo error is averaged.
 SHRINKS, ERRORS = 0.3, 10
 #: Rows that are predicted at once.
@@ -123,11 +125,8 @@ class Projection:
         read = columns_to_predict(X, self.domain.restrict(self.features))
         codes = code_columns(read, {name: self.domain.sizes[name] for name in self.features})
         rows = _rows(_design(self.domain, self.features)[1], [codes[name].astype(np.int64) for name in self.features])
-        parts = [
-            _mean(self.family, rows[start : start + BLOCK] @ self.draws.T).mean(axis=1)
-            for start in range(0, len(rows), BLOCK)
-        ]
-        return np.concatenate(parts) if parts else np.empty(0)
+        starts = range(0, max(1, len(rows)), BLOCK)
+        return np.concatenate([_mean(self.family, rows[i : i + BLOCK] @ self.draws.T).mean(axis=1) for i in starts])
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each coefficient: mean, sd, low, high."""
@@ -161,6 +160,10 @@ def regression(
         family: ``"linear"``; ``"logistic"``, of the target's last level; ``"poisson"``, of numbers of at least 0.
         interval: The probability of the intervals.
 
+    Of a release of all pairs, or a network learned of one, a line is read off the pairs themselves, without a graph,
+    and a curve has the pairs' line; the graph only tells how it bends. A slope is normal beforehand: one deviation is
+    half the target's range, from the middle of a feature to its end or from the first level to another.
+
     Raises:
         NetworkError: If a variable is unknown.
         DomainError: If there are no features, one is there twice, is the target, or has one level.
@@ -175,22 +178,21 @@ def regression(
     >>> dict(zip(model.names, model.mean.round(2).tolist()))
     {'intercept': 2.2, 'smoke=no': 2.4}
     """
-    from dpgraph.inference.graphs.choosing import domain_of, learned_from
-    from dpgraph.models.pair_moments import least_squares, pairs_that_hold
+    from dpgraph.inference.graphs.choosing import domain_of, learned_from, pairs_that_hold
+    from dpgraph.models.pair_moments import least_squares, second_moments
 
     check_probability("interval", interval)
     check_choice("family", family, Link, error=InferenceError)
-    domain = domain_of(posterior)
-    chosen = (features,) if isinstance(features, str) else tuple(features)
-    outcome = _checked(domain, target, chosen, family)
-    domain = domain.restrict((*chosen, target))
+    domain, chosen = domain_of(posterior), (features,) if isinstance(features, str) else tuple(features)
+    outcome, every = _checked(domain, target, chosen, family), (*chosen, target)
+    domain = domain.restrict(every)
     names, maps, centres, scales = _design(domain, chosen)
     scaled = [(one - centre) / scale for one, centre, scale in zip(maps, centres, scales, strict=True)]
-    middle, half = (outcome.max() + outcome.min()) / 2, (outcome.max() - outcome.min()) / 2 or 1.0
-    pairs, note, error, lines = pairs_that_hold(posterior, (*chosen, target)), "", np.zeros(len(names)), None
+    note, error, lines, pairs = "", np.zeros(len(names)), None, pairs_that_hold(posterior, every)
     if pairs is not None:
+        middle, half = (outcome.max() + outcome.min()) / 2, (outcome.max() - outcome.min()) / 2
         columns = [*scaled, (outcome - middle)[:, None] / half]
-        lines = least_squares(pairs, (*chosen, target), columns, np.random.default_rng(SEED)) * half
+        lines = least_squares(pairs, every, columns, np.random.default_rng(SEED)) * half
         lines[:, 0] += middle
     if lines is not None and family == "linear":
         draws, behind = lines, released_value(getattr(posterior, "release", posterior))[1]
@@ -199,9 +201,16 @@ def regression(
         tables = drawn_tables(posterior)
         behind, note = getattr(getattr(posterior, "posterior_", posterior), "provenance", None), tables.note
         if family == "linear":
-            draws = _linear(tables, (*chosen, target), [*scaled, outcome[:, None]])
+            columns, whole = [*scaled, outcome[:, None]], read_evidence(tables.network)
+            alone = [joint_of(tables, (name,), whole)[0] for name in every]
+            moments = second_moments(
+                columns,
+                alone,
+                lambda a, b: columns[a].T @ joint_of(tables, (every[a], every[b]), whole)[0] @ columns[b],
+            )
+            draws = _solved(moments[:, :-1, :-1], moments[:, :-1, -1:])[..., 0]
         else:
-            draws, error = _curved(tables, target, chosen, scaled, outcome, family, lines)
+            draws, error = _curved(tables, every, scaled, outcome, family, lines)
     centre, scale = np.concatenate(centres), np.concatenate(scales)
     draws[:, 1:] /= scale
     draws[:, 0] -= draws[:, 1:] @ centre
@@ -274,18 +283,6 @@ def _rows(maps: list[Reals], codes: list[Any]) -> Reals:
     return np.column_stack([np.ones(len(codes[0])), *(one[code] for one, code in zip(maps, codes, strict=True))])
 
 
-def _linear(tables: DrawnTables, names: Family, maps: list[Reals]) -> Reals:
-    """Least squares from the moments of every draw, axes (draw, coefficient), from margins of pairs; target last."""
-    from dpgraph.models.pair_moments import second_moments
-
-    whole = read_evidence(tables.network)
-    alone = [joint_of(tables, (name,), whole)[0] for name in names]
-    moments = second_moments(
-        maps, alone, lambda a, b: maps[a].T @ joint_of(tables, (names[a], names[b]), whole)[0] @ maps[b]
-    )
-    return _solved(moments[:, :-1, :-1], moments[:, :-1, -1:])[..., 0]
-
-
 def _solved(square: Reals, right: Reals) -> Reals:
     """The solutions of systems of equations; raises an error where there are none."""
     if (np.linalg.cond(square) > 1e13).any():
@@ -301,25 +298,26 @@ def _mean(family: Link, eta: Reals) -> Reals:
 
 
 def _curved(
-    tables: DrawnTables,
-    target: str,
-    features: Family,
-    maps: list[Reals],
-    outcome: Reals,
-    family: Link,
-    lines: Reals | None,
+    tables: DrawnTables, names: Family, maps: list[Reals], outcome: Reals, family: Link, lines: Reals | None
 ) -> tuple[Reals, Reals]:
-    """The solutions of the expected score equations of every draw, and the Monte Carlo error of one draw."""
-    exact = math.prod(tables.network.shape((*features, target))) <= MOST_CELLS
-    worlds = (_enumerated if exact else _sampled)(tables, target, features, maps, outcome)
+    """The solutions of the expected score equations of every draw, and the Monte Carlo error of one draw.
+
+    With ``lines`` these have the least-squares line of released pairs: the graph tells how a line bends alone. Where no
+    curve has it, noise having carried it too far, it is cut where the target ends.
+    """
+    exact = math.prod(tables.network.shape(names)) <= MOST_CELLS
+    worlds = (_enumerated if exact else _sampled)(tables, names[-1], names[:-1], maps, outcome)
     width = 1 + sum(one.shape[1] for one in maps)
-    draws, variance, b, ended = np.empty((len(tables), width)), np.zeros(width), np.zeros(0), True
+    draws, variance, b, ended = np.empty((len(tables), width)), np.zeros(width), np.zeros(width), True
     for draw, (x, sums, n) in enumerate(worlds):
-        if lines is not None:
-            line = x @ lines[draw % len(lines)]
-            sums = sums[:, :1] * line[:, None] ** np.arange(3)
-        start = b if draw else _first(sums, width, family)
-        b, inverse, done = _newton(x, sums, start, family, TOLERANCES[n > 0])
+        line = None if lines is None else x @ lines[draw % len(lines)]
+        for cut in (math.inf, 0.0):
+            if line is not None:
+                line = np.clip(line, outcome.min() - cut, outcome.max() + cut)
+                sums = sums[:, :1] * line[:, None] ** np.arange(3)
+            b, inverse, done = _newton(x, sums, b if cut else np.zeros(width), family, TOLERANCES[n > 0])
+            if done or line is None:
+                break
         draws[draw], ended = b, ended and done
         if n and draw < ERRORS:
             mu = _mean(family, x @ b)
@@ -361,12 +359,6 @@ def _sampled(tables: DrawnTables, target: str, features: Family, maps: list[Real
         yield _rows(maps, [codes[name][first] for name in features]), sums, n
 
 
-def _first(sums: Reals, width: int, family: Link) -> Reals:
-    """No slopes, and the intercept that fits the average."""
-    average = sums[:, 1].sum() / sums[:, 0].sum()
-    return np.eye(width)[0] * (math.log(average) if family == "poisson" and average > 0 else 0.0)
-
-
 def _gram(x: Reals, weight: Reals) -> Reals:
     """The weighted sums of products of the columns."""
     root = x * np.sqrt(np.maximum(weight, 0))[:, None]
@@ -379,7 +371,7 @@ def _newton(x: Reals, sums: Reals, b: Reals, family: Link, tolerance: float) -> 
 
     def loss(eta: Reals) -> float:
         height = np.exp(np.minimum(eta, 700)) if family == "poisson" else np.logaddexp(0, eta)
-        return float(weight @ height - total @ eta)
+        return float((weight * height - total * eta).sum())
 
     eta = x @ b
     value, bend, last, longest = loss(eta), np.eye(len(b)), 0.0, math.inf
@@ -389,12 +381,14 @@ def _newton(x: Reals, sums: Reals, b: Reals, family: Link, tolerance: float) -> 
         if longest > SHRINKS * last:
             bend = _gram(x, weight * (mu if family == "poisson" else mu * (1 - mu)))
             inverse = _solved(bend, np.eye(len(b)))
-        step = inverse @ (x.T @ (total - weight * mu))
-        size, move = 1.0, x @ step
+        step = inverse @ np.einsum("ij,i->j", x, total - weight * mu)  # threads of BLAS wait longer than this takes
+        size, move = 1.0, np.einsum("ij,j->i", x, step)
         while (new := loss(eta + size * move)) > value + 1e-12 * abs(value) and size > 1e-6:
             size /= 2
         b, eta, value = b + size * step, eta + size * move, new
         last, longest = longest, float(np.abs(step).max())
+        if np.abs(eta).max() > FAR:
+            break
         if longest < tolerance:
             return b, inverse, True
     return b, inverse, False

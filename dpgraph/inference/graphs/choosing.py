@@ -6,6 +6,7 @@ import math
 import warnings
 from dataclasses import replace
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from dpgraph.privacy.records import joint_release, released_value
 from dpgraph.structure.domain import Domain
 from dpgraph.structure.joint import JointCounts
 from dpgraph.structure.margins import Margins
-from dpgraph.structure.network import Network
+from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities
 from dpgraph.waiting import waiting
 
@@ -85,6 +86,22 @@ def domain_of(model: Any) -> Domain:
         return declared_domain(value)
     network = getattr(value, "network", None)
     return (network if isinstance(network, Network) else drawn_tables(model).network).domain
+
+
+def pairs_that_hold(model: Any, names: Family) -> Pairs | None:
+    """What a release says of each pair of some variables; None if it lacks one, or has a graph of its own."""
+    value = released_value(model.release if isinstance(model, LearnedNetwork) else model)[0]
+    if not isinstance(value, NoisyCounts | NoisyCoefficients | JointCounts):
+        return None
+    if not isinstance(model, LearnedNetwork) and not isinstance(single_releases(value)[0].network, Margins):
+        return None
+    pairs = read_pairs(value)
+    ordered = sorted(names, key=pairs.domain.names.index)
+    return (
+        pairs
+        if pairs.residuals.keys() >= {block for size in range(3) for block in combinations(ordered, size)}
+        else None
+    )
 
 
 def learned_from(model: Any, constraints: Constraints | None = None) -> Any:
