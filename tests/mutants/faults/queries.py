@@ -115,8 +115,8 @@ MUTANTS = (
     Mutant(
         "a curve that leaves the released pairs for the graph",
         "models/projection.py",
-        "        if lines is not None:\n",
-        "        if lines is None and draw < 0:\n",
+        "None if lines is None else x @ lines[draw % len(lines)]",
+        "None",
         (f"{PAIRS}::test_curves_agree_with_the_pairs_where_the_graph_does_not",),
     ),
 )
