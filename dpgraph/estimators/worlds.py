@@ -40,7 +40,7 @@ def world(domain: Domain, target: str, strength: float, rows: int, rng: np.rando
         scale = strength * rng.exponential() / len(features) ** 0.5
         logs = (scale * rng.standard_normal((labels, size)))[found[target]]
         if one is not None:
-            logs = logs + rng.standard_normal((domain.sizes[one], size))[found[one]]
+            logs += rng.standard_normal((domain.sizes[one], size))[found[one]]
         found[name] = (softmax(logs).cumsum(axis=1) < rng.random((rows, 1))).sum(axis=1).clip(max=size - 1)
     return found
 
@@ -49,7 +49,8 @@ def expected_scores(model: Any, domain: Domain, target: str, epsilon: Fraction, 
     """The scores of naive Bayes, the classifier and a learned network of n rows: the mean over the worlds."""
     import pandas as pd
 
-    rows, made = min(n, MOST_ROWS), []
+    rows = min(n, MOST_ROWS)
+    made: list[tuple[Any, ...]] = []
     for i, strength in enumerate(STRENGTHS):
         codes = world(domain, target, strength, rows + HELD, np.random.default_rng((seed, i)))
         held = {name: column[rows:] for name, column in codes.items()}
@@ -61,7 +62,7 @@ def expected_scores(model: Any, domain: Domain, target: str, epsilon: Fraction, 
             for plan, fitted in _fitted(model, domain, target, epsilon * part * n / rows, frame).items():
                 found = _scores(fitted.predict_proba(held), held[target])
                 made.append((plan, float(epsilon * part), *found))
-    table = pd.DataFrame(made, columns=["plan", "epsilon", "accuracy", "log_loss"])
+    table: Any = pd.DataFrame(made, columns=["plan", "epsilon", "accuracy", "log_loss"])
     table = table.groupby(["epsilon", "plan"], as_index=False)[["accuracy", "log_loss"]].mean()
     best = table.loc[table["plan"] == "no privacy", "accuracy"].iloc[0]
     return table.assign(within_a_point=table["accuracy"] >= best - POINT)
@@ -76,7 +77,8 @@ def _fitted(model: Any, domain: Domain, target: str, epsilon: Fraction, frame: A
     delta = exact_delta(model.delta)
     how: Any = GaussianMechanism(epsilon, delta) if delta else "laplace"
     naive = PrivateNaiveBayes(domain, epsilon, how, "plug-in", target=target, unit=unit)
-    judged = clone(model).set_params(domain=domain, target=target, epsilon=epsilon, budget=None, unit=unit)
+    judged: Any = clone(model)
+    judged.set_params(domain=domain, target=target, epsilon=epsilon, budget=None, unit=unit)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         network = learn_network(frame, domain, epsilon=epsilon, delta=delta, unit=unit).probabilities
