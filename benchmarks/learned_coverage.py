@@ -77,7 +77,9 @@ def world(number: int) -> World:
     return World(truth, round(rows), f"{epsilon:.3f}", questions)
 
 
-def held(number: int, way: str, graphs: str = "averaged", **settings: Any) -> tuple[list[bool], list[float]]:
+def held(
+    number: int, way: str, graphs: str = "averaged", method: str = "auto", **settings: Any
+) -> tuple[list[bool], list[float]]:
     """Whether each question's interval holds the truth, and how wide it is."""
     made = world(number)
     drawn = dg.sample_rows(made.truth, made.rows, np.random.default_rng([19, number]))
@@ -85,7 +87,7 @@ def held(number: int, way: str, graphs: str = "averaged", **settings: Any) -> tu
         drawn, made.truth.network.domain, epsilon=made.epsilon, delta="1e-6", unit=dg.PrivacyUnit("add-remove"),
         noise=SeededNoise(number), **WAYS[way], **settings,
     )  # fmt: skip
-    draws = learned.posterior(graphs=graphs, draws=400, seed=number)
+    draws = learned.posterior(graphs=graphs, method=method, draws=400, seed=number)
     inside, widths = [], []
     for target, given in made.questions:
         true = float(dg.query(made.truth, target, given).to_frame()["mean"].iloc[0])
@@ -100,9 +102,10 @@ def held(number: int, way: str, graphs: str = "averaged", **settings: Any) -> tu
 @click.option("--first", default=0, show_default=True, help="The number of the first world.")
 @click.option("--ways", default="one", show_default=True, help=f"Some of {', '.join(WAYS)}.")
 @click.option("--graphs", default="averaged", show_default=True, help="averaged, or chosen.")
+@click.option("--method", default="auto", show_default=True, help="auto, or refitted, of the chosen graph.")
 @click.option("--max-parents", type=int, help="The most parents of a variable; as many as cells allow unless given.")
 @click.option("--seconds", default=600, show_default=True, help="After so many no further world is begun.")
-def main(worlds: int, first: int, ways: str, graphs: str, max_parents: int | None, seconds: float) -> None:
+def main(worlds: int, first: int, ways: str, graphs: str, method: str, max_parents: int | None, seconds: float) -> None:
     """Prints a row for each way."""
     warnings.simplefilter("ignore")
     for way in ways.split(","):
@@ -111,7 +114,7 @@ def main(worlds: int, first: int, ways: str, graphs: str, max_parents: int | Non
         for number in range(first, first + worlds):
             if time.process_time() - started > seconds:
                 break
-            inside, wide = held(number, way, graphs, constraints=dg.Constraints(max_parents=max_parents))
+            inside, wide = held(number, way, graphs, method, constraints=dg.Constraints(max_parents=max_parents))
             found.append(inside)
             widths.append(wide)
             one = world(number)
