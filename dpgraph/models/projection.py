@@ -44,6 +44,9 @@ STEPS, TOLERANCES = 200, (1e-10, 1e-6)
 FAR = 30.0
 #: An information matrix is kept while steps shrink by this; and draws whose Monte Carlo error is averaged.
 SHRINKS, ERRORS = 0.3, 10
+#: The condition from which a matrix is singular; and the information of a level that nobody has in a draw, whose
+#: coefficient stays that of the draw before.
+SINGULAR, NOBODY = 1e13, 1e-10
 #: Rows that are predicted at once.
 BLOCK = 10_000
 
@@ -285,7 +288,7 @@ def _rows(maps: list[Reals], codes: list[Any]) -> Reals:
 
 def _solved(square: Reals, right: Reals) -> Reals:
     """The solutions of systems of equations; raises an error where there are none."""
-    if (np.linalg.cond(square) > 1e13).any():
+    if (np.linalg.cond(square) > SINGULAR).any():
         raise InferenceError("some features determine each other, so their coefficients are not known: leave one out")
     return np.linalg.solve(square, right)  # type: ignore[return-value]
 
@@ -309,7 +312,9 @@ def _curved(
     worlds = (_enumerated if exact else _sampled)(tables, names[-1], names[:-1], maps, outcome)
     width = 1 + sum(one.shape[1] for one in maps)
     draws, variance, b, ended = np.empty((len(tables), width)), np.zeros(width), np.zeros(width), True
+    whole = np.zeros((width, width))
     for draw, (x, sums, n) in enumerate(worlds):
+        whole += _gram(x, sums[:, 0])
         line = None if lines is None else x @ lines[draw % len(lines)]
         for cut in (math.inf, 0.0):
             if line is not None:
@@ -323,10 +328,11 @@ def _curved(
             mu = _mean(family, x @ b)
             residual = sums[:, 2] - 2 * mu * sums[:, 1] + mu**2 * sums[:, 0]
             variance += np.diag(inverse @ _gram(x, residual) @ inverse) / n / min(ERRORS, len(tables))
+    _solved(whole, np.eye(width))
     if not ended:
         warnings.warn(
-            "the coefficients of some draws did not settle: a level of a feature decides the target, or nearly; leave "
-            "the feature out or declare coarser levels",
+            "the coefficients of some draws did not settle: nobody has a level of a feature there, or it decides the "
+            "target, or nearly; leave the feature out or declare coarser levels",
             ConvergenceWarning,
             stacklevel=3,
         )
@@ -380,7 +386,7 @@ def _newton(x: Reals, sums: Reals, b: Reals, family: Link, tolerance: float) -> 
         mu = _mean(family, eta)
         if longest > SHRINKS * last:
             bend = _gram(x, weight * (mu if family == "poisson" else mu * (1 - mu)))
-            inverse = _solved(bend, np.eye(len(b)))
+            inverse = np.linalg.inv(bend + NOBODY * np.eye(len(b)))
         step = inverse @ np.einsum("ij,i->j", x, total - weight * mu)  # threads of BLAS wait longer than this takes
         size, move = 1.0, np.einsum("ij,j->i", x, step)
         while (new := loss(eta + size * move)) > value + 1e-12 * abs(value) and size > 1e-6:
@@ -390,5 +396,5 @@ def _newton(x: Reals, sums: Reals, b: Reals, family: Link, tolerance: float) -> 
         if np.abs(eta).max() > FAR:
             break
         if longest < tolerance:
-            return b, inverse, True
+            return b, inverse, bool(np.linalg.cond(bend) < SINGULAR)
     return b, inverse, False

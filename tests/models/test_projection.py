@@ -158,6 +158,23 @@ def test_features_that_determine_each_other_are_refused():
             dg.regression(same, "y", ["a", "b"], family)
 
 
+@pytest.mark.filterwarnings("always::dpgraph.privacy.errors.ConvergenceWarning")
+def test_a_level_that_nobody_has_in_a_draw_is_said_and_stops_nothing():
+    """Of three levels the last is empty in one of two draws: the other coefficients are those of the draws."""
+    network = dg.Network.of({"a": [0, 1], "b": ["u", "v", "w"], "y": [0, 1]}, {"y": ["a", "b"]})
+    up = np.array([[0.2, 0.4, 0.5], [0.5, 0.7, 0.8]])
+    some = [
+        dg.Probabilities(network, {"a": [0.5, 0.5], "b": b, "y": np.stack([1 - up, up])})
+        for b in ([0.4, 0.4, 0.2], [0.5, 0.5, 0.0])
+    ]
+    with pytest.warns(dg.errors.ConvergenceWarning, match="nobody has a level"):
+        both = dg.regression(some, "y", ["a", "b"], "logistic")
+    first, alone = dg.regression(some[0], "y", ["a", "b"], "logistic"), dg.regression(some[1:], "y", ["a"], "logistic")
+    assert both.draws[0] == pytest.approx(first.draws[0])
+    assert both.draws[1][-1] == pytest.approx(first.draws[0][-1], abs=1e-6)
+    assert both.draws[1][1] == pytest.approx(alone.draws[0][1], abs=0.1)
+
+
 def test_the_command_prints_the_coefficients(tmp_path):
     path = tmp_path / "tables.json"
     one = drawn(1)[0]
