@@ -49,7 +49,9 @@ if TYPE_CHECKING:
 )
 @number("--half-width", help="For --question: which epsilon gives plus or minus that.")
 @click.option("--target", help="Price a naive Bayes classifier of this variable of NETWORK; its arcs are not read.")
-@click.option("--rows", type=int, help="With --target: what each classifier is expected to score with so many rows.")
+@click.option(
+    "--rows", "many", type=int, help="With --target: what each classifier is expected to score with so many rows."
+)
 @number("--error", 1, help="Which epsilon, and how many rows, keep every table within this total variation error.")
 @NEIGHBOURS
 @ROWS_PER_PERSON
@@ -61,7 +63,7 @@ def cost(
     question: str | None,
     half_width: float | None,
     target: str | None,
-    rows: int | None,
+    many: int | None,
     error: float | None,
     as_json: bool,
     html: Path | None,
@@ -76,7 +78,7 @@ def cost(
     from dpgraph.files.networks import read_domain, read_network, read_probabilities
     from dpgraph.models.naive_bayes import naive_bayes_network
 
-    if rows is not None and target is None:
+    if many is not None and target is None:
         raise click.UsageError("--rows needs --target; --n is for tables of any network")
     if target is not None and own:
         raise click.UsageError("--own needs NETWORK's own arcs, which --target does not read; leave one out")
@@ -87,11 +89,11 @@ def cost(
     unit = unit_of(asked["neighbours"], asked["rows_per_person"])
     if half_width is not None and question is None:
         raise click.UsageError("--half-width needs --question")
-    graph, n = getattr(subject, "network", subject), asked["n"] or rows
+    graph, n = getattr(subject, "network", subject), many if asked["n"] is None else asked["n"]
     asked["n"] = n
     how = {"question": None if question is None else question_of(question, graph.domain), "progress": True}
     report = privacy_cost(subject, epsilon=asked["epsilon"], delta=asked["delta"], n=n, unit=unit, **how)
-    plans = None if rows is None else _plans(graph.domain, target, rows, asked["epsilon"], asked["delta"], unit)
+    plans = None if many is None else _plans(graph.domain, target, many, asked["epsilon"], asked["delta"], unit)
     needed = None
     if report.question is not None and half_width is not None:
         needed = report.question.epsilon_for(2 * half_width, progress=True)
@@ -116,7 +118,7 @@ def cost(
     words = "" if target is None else f", as naive Bayes of {escaped(target)}"
     show(_in_words(report, f"{escaped(network)}{words}", len(graph.families), unit) + _advice(report, reached))
     if plans is not None:
-        show(f"\nexpected on random public worlds, {rows} rows:\n{plain(plans)}\n{_cheapest(plans)}")
+        show(f"\nexpected on random public worlds, {many} rows:\n{plain(plans)}\n{_cheapest(plans)}")
     if report.question is not None:
         show(f"\n{report.question}\n{plain(report.question.widths.to_dict('records'))}")
         show("width: of the interval, the mean over simulated data sets; noise: its share of the squared width.")

@@ -341,8 +341,8 @@ class Candidate:
         rows = max(1.0, float(counts.sum()))
         estimate = -float((counts[there] * logs).sum()) / rows
         if self.coarse:  # which other label it is costs as much as the scores expect
-            made = softmax(self.base + found[0] * away)
-            top = np.take_along_axis(made, favoured, axis=1)
+            made = np.maximum(softmax(self.base + found[0] * away), LEAST)
+            top = np.minimum(np.take_along_axis(made, favoured, axis=1), 1 - LEAST)
             others = -(made * np.log(made)).sum(axis=1) + (top * np.log(top) + (1 - top) * np.log(1 - top)).ravel()
             estimate += float(others.mean() / (1 - top).mean() * counts[:, 1].sum()) / rows
         noise = math.sqrt(variance * float((logs - logs.mean()).var() * logs.size)) / rows

@@ -224,6 +224,7 @@ def test_noise_is_drawn_through_its_one_home():
         "statistics/rows/persons.py": {"secrets.token_bytes", "secrets.token_hex"},
         "estimators/fitting.py": {"np.random.Generator", "np.random.RandomState"},
         "estimators/classifier.py": makes | {"np.random.RandomState"},
+        "estimators/worlds.py": makes,  # public worlds, drawn before any rows
         "estimators/naive_bayes.py": {"np.random.Generator", "np.random.RandomState"},
         "estimators/hmm.py": {"np.random.Generator", "np.random.RandomState"},
         "estimators/regression.py": {"np.random.Generator", "np.random.RandomState"},
@@ -241,6 +242,7 @@ def test_noise_is_drawn_through_its_one_home():
         "inference/graphs/factors.py": {"np.random.Generator"},
         "inference/graphs/pair_estimates.py": {"np.random.Generator"},
         "inference/graphs/refitting.py": {"np.random.Generator"},
+        "models/pair_moments.py": {"np.random.Generator"},
         "models/projection.py": {"np.random.default_rng"},
         "models/weighted.py": {"np.random.Generator"},
         "inference/counts/many_cells.py": makes,
