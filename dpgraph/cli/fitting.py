@@ -69,7 +69,7 @@ def _show_standard_errors(design: LinearDesign, epsilon: str, n: int | None, uni
         return
     from dpgraph.analysis.cost import privacy_cost
 
-    table = privacy_cost(design, epsilon=epsilon, n=n, unit=unit)
+    table: Any = privacy_cost(design, epsilon=epsilon, n=n, unit=unit)
     named = [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
     wanted = ("coefficient", "without", "with", "ratio", "noise share")
     show(f"\nexpected standard errors with n = {n}:\n{plain([{name: row[name] for name in wanted} for row in named])}")

@@ -135,10 +135,11 @@ def _loops() -> set[Any]:
         return found[operator, args]
 
     context: Any = registry.cpu_target.target_context
+    function: Any = types.BaseFunction
     loops, compiling, machine, found = set[Any](), Compiling(), context.codegen(), dict[Any, Any]()
-    set_env, wrapped, resolved = machine.set_env, context.create_cfunc_wrapper, types.BaseFunction.get_call_type
+    set_env, wrapped, resolved = machine.set_env, context.create_cfunc_wrapper, function.get_call_type
     machine.set_env = lambda name, env: None if compiling.depth > 1 else set_env(name, env)
     context.create_cfunc_wrapper = lambda *part, **more: None if compiling.depth else wrapped(*part, **more)
-    types.BaseFunction.get_call_type = typed
+    function.get_call_type = typed
     event.register("numba:compile", compiling)
     return loops

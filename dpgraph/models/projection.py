@@ -381,7 +381,7 @@ def _newton(x: Reals, sums: Reals, b: Reals, family: Link, tolerance: float) -> 
 
     eta = x @ b
     value, bend, last, longest = loss(eta), np.eye(len(b)), 0.0, math.inf
-    inverse = bend
+    inverse: Any = bend
     for _ in range(STEPS):
         mu = _mean(family, eta)
         if longest > SHRINKS * last:
