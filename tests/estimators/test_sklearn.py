@@ -20,6 +20,9 @@ DOMAIN = dg.Domain.of({"a": [0, 1], "y": ["n", "y"]})
 X = pd.DataFrame({"a": [0, 1, 1] * 20})
 Y = pd.Series(["n", "y", "y"] * 20, name="y")
 
+#: 1.6.0 lacks one of the checks, and another of its own takes a mean off coded columns, which numpy refuses.
+OLD = sklearn.__version__ == "1.6.0"
+
 #: What passes all but what is expected to fail; that of declared estimators passes every one (test_naive_bayes,
 #: test_regression), but for that of the classifier, which is here.
 BARE = {
@@ -38,9 +41,10 @@ def test_the_checks_that_fail_are_those_that_are_shipped_with_a_reason(name):
         warnings.simplefilter("ignore")
         found = check_estimator(BARE[name], expected_failed_checks=expected, on_fail=None, on_skip=None)
     status = [(one["check_name"], one["status"]) for one in found]
-    assert [name for name, how in status if how == "failed"] == []
+    failed = {name for name, how in status if how == "failed"}
+    assert failed <= ({"check_positive_only_tag_during_fit"} if OLD else set())
     known = {name for name, _ in status}
-    if sklearn.__version__ != "1.6.0":  # which lacks one of them
+    if not OLD:
         assert set(expected) <= known
     assert {name for name, how in status if how == "xfail"} == set(expected) & known  # none is listed that passes
     assert all(len(reason.split()) > 5 for reason in expected.values())

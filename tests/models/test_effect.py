@@ -34,12 +34,16 @@ NETWORK = dg.Network.of(
 M_BIAS = dg.Network.of({name: [0, 1] for name in "abmty"}, {"m": ["a", "b"], "t": ["a"], "y": ["b", "t"]})
 
 
+#: What networkx 3.3 renamed.
+SEPARATES = getattr(nx, "is_d_separator", None) or nx.d_separated
+
+
 def blocks(network, treatment, outcome, chosen):
     """The back-door criterion by networkx."""
     graph = network.to_networkx()
     after = nx.descendants(graph, treatment)
     graph.remove_edges_from(list(graph.out_edges(treatment)))
-    return not after & set(chosen) and nx.is_d_separator(graph, {treatment}, {outcome}, set(chosen))
+    return not after & set(chosen) and SEPARATES(graph, {treatment}, {outcome}, set(chosen))
 
 
 @pytest.mark.filterwarnings("ignore:under most draws")
