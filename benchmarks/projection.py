@@ -96,10 +96,10 @@ def read(name: str, folder: Path) -> pd.DataFrame:
 
 
 def binned(rows: pd.DataFrame, edges: dict[str, list[float]]) -> pd.DataFrame:
-    """The same with every number at the middle of its bin."""
+    """The same with every number at the mean of its bin's."""
     made = rows.copy()
     for name, ends in edges.items():
-        middles = (np.array(ends[:-1]) + ends[1:]) / 2
+        middles = np.array(dg.Bins(ends).middles)
         made[name] = middles[np.clip(np.searchsorted(ends, rows[name], "right") - 1, 0, len(middles) - 1)]
     return made
 

@@ -35,7 +35,7 @@ DOMAIN = dg.Domain.of(
         "educ": dg.Bins([9, 13, 15, 17, 21]),
         "religious": [1, 2, 3, 4],
         "occupation": [1, 2, 3, 4, 5, 6],
-        "yrs_married": dg.Bins([0, 1, 5, 10, 15, 25]),
+        "yrs_married": dg.Bins([0, 1, 5, 10, 15, 25], whole=False),
         "children": dg.Bins([0, 1, 2, 3, 4, 10]),
         "rating": [1, 2, 3, 4, 5],
         "affair": ["no", "yes"],

@@ -38,12 +38,15 @@ def categories(draw, kind, max_levels=4, text=plain_words, actions=True):
 
 @st.composite
 def bins(draw, max_levels=4, actions=True):
-    """Bins between increasing edges, whole or with three decimals."""
+    """Bins between increasing edges, whole or with three decimals, of numbers that are whole or not."""
     missing = draw(st.booleans()) if actions and max_levels > 1 else False
     edges = draw(st.lists(st.integers(-5000, 5000), min_size=2, max_size=max_levels + 1 - missing, unique=True))
     scale = draw(st.sampled_from([1, 1000]))
     outside = draw(st.sampled_from(["ends", "missing"])) if missing else "ends"
-    return dg.Bins(sorted(edge if scale == 1 else edge / scale for edge in edges), missing, outside)
+    edges = sorted(edge if scale == 1 else edge / scale for edge in edges)
+    holds = all(math.ceil(a) < b for a, b in itertools.pairwise(edges))
+    whole = draw(st.sampled_from([None, False, True] if holds else [None, False]))
+    return dg.Bins(edges, missing, outside, whole)
 
 
 def variables(kinds=KINDS, max_levels=4, text=plain_words, actions=True):

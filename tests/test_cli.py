@@ -170,7 +170,7 @@ def test_evidence_of_any_kind(given_):
 
 
 def test_sample_then_count_is_a_round_trip():
-    """Bins come back by name, missing ones too, through CSV and through Parquet."""
+    """Bins come back as numbers, missing ones as nulls, through CSV and through Parquet."""
     network = dg.read_network("n.toml")
     model()
     for out in ("s.csv", "s.parquet"):
@@ -183,7 +183,7 @@ def test_sample_then_count_is_a_round_trip():
                 counts.sensitive_margin(family), dg.count(expected, network).sensitive_margin(family)
             )
         run("release", out, "--network", "n.toml", "--epsilon", "1", "--out", "again.json")
-    assert "missing" in set(expected["age"])
+    assert expected["age"].isna().any()
 
 
 def test_samples_without_a_seed_differ_and_none_may_be_asked_for():

@@ -174,8 +174,7 @@ def frame_of(network: Network, rows: Rows) -> pd.DataFrame:
         variable = network.domain[name]
         levels: list[Any] = list(variable.levels)
         if isinstance(variable, Bins):
-            edges = variable.edges
-            levels = [(low + high) / 2 for low, high in itertools.pairwise(edges)] + [math.nan]
+            levels = [*variable.middles, math.nan]
         columns[name] = [levels[row[place]] for row in rows]
     return pd.DataFrame(columns, columns=list(network.domain.names))
 

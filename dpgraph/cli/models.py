@@ -19,6 +19,7 @@ from dpgraph.waiting import at_terminal
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dpgraph.inference.network.queries import Numbers
     from dpgraph.models.hmm import HiddenMarkovModel
     from dpgraph.structure.tables import Probabilities
 
@@ -190,9 +191,16 @@ def _labels(model: Any, found: Sequence[Any]) -> pd.DataFrame:
 @click.argument("model")
 @click.option("-n", "n", type=int, required=True, help="How many rows.")
 @whole("--seed", 0, help="A seed for the draw; the model is public already.")
+@click.option(
+    "--numbers",
+    type=click.Choice(["uniform", "midpoint", "level"]),
+    default="uniform",
+    show_default=True,
+    help="What a column of bins holds: numbers in them, each bin's mean, or its name.",
+)
 @RAW
 @OUT
-def sample(model: str, n: int, seed: int | None, raw: bool, out: Path) -> None:
+def sample(model: str, n: int, seed: int | None, numbers: Numbers, raw: bool, out: Path) -> None:
     """Draw synthetic rows from MODEL into a CSV or Parquet file; free. Of a hidden Markov model: entries of a log.
 
     A CSV file that is to be read as rows again needs --raw if a level or a name begins with = + - or @.
@@ -207,7 +215,9 @@ def sample(model: str, n: int, seed: int | None, raw: bool, out: Path) -> None:
     out = writable(out, ".csv", ".parquet")
     found, rng = population(model, progress=True), np.random.default_rng(seed)
     hidden = isinstance(found, HiddenMarkovModel)
-    frames = iter([found.sample(n, rng)]) if hidden else _drawn(probabilities_of(found), n, rng)
+    frames = (
+        iter([found.sample(n, rng, numbers=numbers)]) if hidden else _drawn(probabilities_of(found), n, rng, numbers)
+    )
     if not raw and out.suffix.lower() != ".parquet":
         frames = map(harmless_frame, frames)
     with delivering(out):
@@ -215,19 +225,22 @@ def sample(model: str, n: int, seed: int | None, raw: bool, out: Path) -> None:
     say(f"wrote {out}")
 
 
-def _drawn(probabilities: Probabilities, n: int, rng: Any) -> Iterator[pd.DataFrame]:
+def _drawn(probabilities: Probabilities, n: int, rng: Any, numbers: Numbers) -> Iterator[pd.DataFrame]:
     """Synthetic rows, block by block, as one draw would hold them; a bar on a terminal."""
     from tqdm import tqdm
 
-    from dpgraph.inference.network.queries import BLOCK, sample_rows
+    from dpgraph.inference.network.queries import BLOCK, numbered, sample_rows
 
-    wanted = _MOST_CODES // len(probabilities.network.domain.names)
+    domain = probabilities.network.domain
+    wanted = _MOST_CODES // (
+        len(domain.names) + 8 * len(numbered(domain, numbers))
+    )  # a number takes as much as 8 codes
     rows = max(BLOCK, min(_MOST_ROWS, wanted // BLOCK * BLOCK))
     shown = n > rows and at_terminal()
     with tqdm(total=n, desc="rows", unit_scale=True, disable=not shown) as bar:
         for start in range(0, max(n, 1), rows):
             part = min(rows, n - start)
-            yield sample_rows(probabilities, part, rng, progress=not shown)
+            yield sample_rows(probabilities, part, rng, numbers=numbers, progress=not shown)
             bar.update(part)
 
 

@@ -32,6 +32,8 @@ from dpgraph.structure.tables import NoisyCounts
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dpgraph.inference.network.queries import Numbers
+
 
 @dataclass(eq=False, repr=False)
 class PrivateHMM(BaseEstimator):
@@ -216,9 +218,9 @@ class PrivateHMM(BaseEstimator):
         """The number of entries in the steps after the last, as ``HiddenMarkovModel.forecast_counts`` has it."""
         return self._fitted_model().forecast_counts(steps, interval=interval)
 
-    def sample(self, n: int, rng: np.random.Generator | int) -> pd.DataFrame:
+    def sample(self, n: int, rng: np.random.Generator | int, *, numbers: Numbers = "uniform") -> pd.DataFrame:
         """Synthetic entries of a log, as ``HiddenMarkovModel.sample`` makes them; free."""
-        return self._fitted_model().sample(n, rng)
+        return self._fitted_model().sample(n, rng, numbers=numbers)
 
     def predict_fields(self, cells: Any = None, *, interval: float | None = None) -> pd.DataFrame:
         """P(level) of every field for an entry of some cells, by default the held-out ones.

@@ -11,6 +11,7 @@ import json
 import math
 import re
 import tomllib
+import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,13 @@ from typing import Any
 from dpgraph.files import datasets
 from dpgraph.files.digest import unsealed
 from dpgraph.files.limits import MAX_DOCUMENT_BYTES, MAX_NETWORK_BYTES, MAX_TOML_BYTES, excerpt, read_text, shortened
+from dpgraph.files.schemas import domain_of_schema, is_schema
 from dpgraph.privacy.checks import near
 from dpgraph.privacy.errors import DPGraphError, FileError
 from dpgraph.privacy.structural import FORMS, Form
 from dpgraph.privacy.structural import value_of as structural_value
 from dpgraph.structure.design import Bounded, Feature, LinearDesign
-from dpgraph.structure.domain import Bins, Categories, Domain, NetworkError, first_twice
+from dpgraph.structure.domain import Bins, Categories, Domain, DomainWarning, NetworkError, first_twice
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Network
@@ -60,7 +62,7 @@ def read_network(source: str | Path) -> Network:
     text_source = str(source := _located(source))
     if text_source.startswith(EXAMPLE) or text_source.lower().endswith(".bif"):
         return read_probabilities(source).network
-    document = _public_part(source)
+    document = _public_part(source, read_document(Path(source)))
     if not isinstance(document.get("parents"), dict):
         raise FileError(
             f"{source} has no [parents] table; a network names each variable's parents, [] for none. Of variables "
@@ -70,11 +72,30 @@ def read_network(source: str | Path) -> Network:
 
 
 def read_domain(source: str | Path) -> Domain:
-    """Reads the variables of a TOML or JSON file, whether or not it has parents, or the domain of any network."""
+    """Reads the variables of a TOML or JSON file, whether or not it has parents, or the domain of any network.
+
+    Also a schema as JSON: JSON Schema, a Frictionless table schema or data package, and pandera's ``to_json``. Of these
+    the columns that list their values, and booleans; text that may be null gets a level ``"missing"``.
+
+    Args:
+        source: The file, or an example, as for ``read_network``.
+
+    Raises:
+        FileError: If the file cannot be read, or declares no variable.
+
+    Warns:
+        DomainWarning: Naming the columns of a schema that are not read, and why.
+    """
     source = _located(source)
     if str(source).startswith(EXAMPLE) or str(source).lower().endswith(".bif"):
         return read_network(source).domain
-    document = _public_part(source)
+    document = read_document(Path(source))
+    if is_schema(document):
+        domain, unread = with_source_name(source, lambda: domain_of_schema(document))
+        if unread:
+            warnings.warn(f"{source}: {unread}", DomainWarning, stacklevel=2)
+        return domain
+    document = _public_part(source, document)
     return with_source_name(source, lambda: domain_of(document.get("variables"), document.get("strict", False)))
 
 
@@ -157,9 +178,8 @@ def _finite(text: str) -> float:
     return number
 
 
-def _public_part(source: str | Path) -> dict[str, Any]:
+def _public_part(source: str | Path, document: dict[str, Any]) -> dict[str, Any]:
     """The network in a file that ``documents.save`` wrote, after checking its digest; else the document itself."""
-    document = read_document(Path(source))
     inside = document.get("network")
     if "format" not in document:
         with_source_name(source, lambda: _check_keys(document))
@@ -258,7 +278,7 @@ def _variable_of(name: str, plain: Any) -> Feature:
     if kinds[:1] != ["bounds"] and len(kinds) != 1:
         raise FileError(f"variable {name!r} needs a list of levels, {{levels = [...]}} or {{bins = [...]}}")
     kind, values = kinds[0], plain[kinds[0]]
-    known = {kind, "missing", *{"levels": ["other"], "bins": ["outside"]}.get(kind, [])}
+    known = {kind, "missing", *{"levels": ["other"], "bins": ["outside", "whole"]}.get(kind, [])}
     if unknown := sorted(set(plain) - known):
         hint = near(unknown[0], known)
         raise FileError(f"variable {name!r} has unknown settings {unknown}{hint}; known: {sorted(known)}")
@@ -267,7 +287,7 @@ def _variable_of(name: str, plain: Any) -> Feature:
         raise FileError(f"variable {name!r}: {wanted}")
     try:
         if kind == "bins":
-            return Bins(values, plain.get("missing", False), plain.get("outside", "ends"))
+            return Bins(values, plain.get("missing", False), plain.get("outside", "ends"), plain.get("whole"))
         missing = plain.get("missing")
         return (
             Bounded(values[0], values[1], missing)
@@ -285,6 +305,7 @@ def _plain_variable(variable: Feature) -> dict[str, Any]:
             {"bins": list(variable.edges)}
             | ({"missing": True} if variable.missing else {})
             | ({"outside": variable.outside} if variable.outside != "ends" else {})
+            | ({"whole": variable.whole} if variable.whole != variable.whole_edges else {})
         )
     bounded = isinstance(variable, Bounded)
     plain = {"bounds": [variable.low, variable.high]} if bounded else {"levels": list(variable.levels)}
@@ -318,7 +339,7 @@ def read_design(
     >>> read_design(path, "wage").names
     ('intercept*age', 'intercept*wage', 'age*age', 'age*wage', 'wage*wage')
     """
-    document = _public_part(source)
+    document = _public_part(source, read_document(Path(source)))
     variables, strict = document.get("variables"), document.get("strict", False)
     wanted = None if features is None else list(features)
 

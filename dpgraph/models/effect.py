@@ -90,7 +90,7 @@ def effect(
     """The average effect of each level of a treatment on an outcome, against one of its levels; free.
 
     Of an outcome of two levels it is the difference that the treatment makes to the probability of the second, of more
-    levels to that of each, and of numbers, bins by their midpoints, to the mean as well. In every draw it is the sum
+    levels to that of each, and of numbers, bins by the means of their numbers, to the mean as well. In every draw it is the sum
     over the levels z of the adjustment set of (P(y | t, z) - P(y | baseline, z)) P(z). Beside it is the naive
     difference P(y | t) - P(y | baseline).
 
@@ -184,7 +184,7 @@ def _measures(network: Network, result: str, event: Mapping[str, Any] | None) ->
         return {str(levels[1]): (every, np.array([0.0, 1.0]))}
     found = {str(level): (every, (every == place).astype(float)) for place, level in enumerate(levels)}
     if isinstance(variable, Bins) or variable.kind == "number":
-        at, low, high = scale(network.domain, result, None)
+        at, low, high, _ = scale(network.domain, result, None)
         found["mean"] = at, (low + high) / 2
     return found
 

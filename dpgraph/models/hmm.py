@@ -19,7 +19,7 @@ from dpgraph.inference.arguments import check_probability, check_whole_number, g
 from dpgraph.inference.draws import MOST_R_HAT, mixing_note
 from dpgraph.inference.markov.evidence import Flags, field_names
 from dpgraph.inference.markov.labels import centred_spread, label_invariant_diagnostics, r_hat_of_predictions
-from dpgraph.inference.network.queries import code_columns
+from dpgraph.inference.network.queries import Numbers, code_columns, numbered, numbers_of, with_nulls
 from dpgraph.inference.queries.tables import DrawnTables, tables_given
 from dpgraph.privacy.checks import near
 from dpgraph.privacy.display import as_html, cell
@@ -284,8 +284,8 @@ class HiddenMarkovModel:
         probabilities = np.take_along_axis(self.state_probabilities, states[..., None], 2)
         return frame.assign(state=states.ravel(), probability=probabilities.ravel())
 
-    def sample(self, n: int, rng: np.random.Generator | int) -> pd.DataFrame:
-        """Synthetic entries of a log, with the declared levels; free.
+    def sample(self, n: int, rng: np.random.Generator | int, *, numbers: Numbers = "uniform") -> pd.DataFrame:
+        """Synthetic entries of a log, with the declared levels and numbers for bins; free.
 
         One posterior draw makes all of them: each entry falls into a cell in proportion to the entries that cells are
         expected to have, and its fields follow the law of the state that the draw has there.
@@ -293,6 +293,7 @@ class HiddenMarkovModel:
         Args:
             n: How many entries, at least 1.
             rng: Randomness for post-processing, or a seed for it; the release is already public.
+            numbers: What a column of bins holds, as for ``dg.sample_rows``.
 
         Returns:
             A column for each declared variable, in the domain's order.
@@ -303,7 +304,7 @@ class HiddenMarkovModel:
         import pandas as pd
 
         check_whole_number("n", n, 1)
-        rng = generator(rng)
+        rng, bins = generator(rng), numbered(self.network.domain, numbers)
         weights = np.maximum(self.entries, 0.0).ravel()
         if not weights.sum() > 0:
             raise InferenceError("no entries are expected in any cell; there is nothing to draw")
@@ -319,7 +320,10 @@ class HiddenMarkovModel:
             codes[name] = (rng.random(n)[:, None] * chosen[:, -1:] >= chosen[:, :-1]).sum(axis=1)
         domain = self.network.domain
         levels = {name: np.array(domain.levels(name), dtype=object) for name in domain.names}
-        return pd.DataFrame({name: levels[name][codes[name]] for name in domain.names}).infer_objects()
+        rows = pd.DataFrame({name: levels[name][codes[name]] for name in domain.names}).infer_objects()
+        for name, one in bins.items():
+            rows[name] = with_nulls(one, codes[name], numbers_of(one, codes[name], rng, numbers))
+        return rows
 
     def transition_frame(self) -> pd.DataFrame:
         """The mean transition matrix, a row for each state."""

@@ -58,10 +58,10 @@ World = tuple[Reals, Reals, int]
 class Projection:
     """Coefficients of a target on features, draw by draw; ``dg.regression`` makes it.
 
-    A word level has an indicator against the first level. A bin stands for its midpoint, a number for itself, and a
-    level for missing numbers has an indicator beside the middle of the range. So coefficients are those of binned rows:
-    a feature that is even within bins of width w has a variance smaller by w^2/12 (Sheppard), and its slope moves by as
-    much as the target bends or piles up within bins.
+    A word level has an indicator against the first level. A bin stands for the mean of its numbers (``Bins``), a
+    number for itself, and a level for missing numbers has an indicator beside the middle of the range. So coefficients
+    are those of binned rows: a feature that is even within bins of width w has a variance smaller by w^2/12
+    (Sheppard), and its slope moves by as much as the target bends or piles up within bins.
 
     Attributes:
         target: The variable that is explained.
@@ -250,11 +250,9 @@ def _checked(domain: Domain, target: str, features: Family, family: Link) -> Rea
 
 def _numbers(domain: Domain, name: str) -> Reals | None:
     """The number that each level stands for, nan where it is missing; None of words."""
-    variable, size = domain[name], domain.sizes[name]
+    variable = domain[name]
     if isinstance(variable, Bins):
-        edges = np.array(variable.edges, float)
-        middles = (edges[:-1] + edges[1:]) / 2
-        return np.concatenate([middles, np.full(size - len(middles), np.nan)])
+        return np.array([*variable.middles, *[np.nan] * variable.missing])
     return None if variable.kind != "number" else np.array([float(level) for level in domain.levels(name)])
 
 

@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
+from fractions import Fraction
 from functools import cached_property
 from itertools import islice, pairwise
 from typing import Literal
@@ -99,18 +101,24 @@ class Categories:
 class Bins:
     """A numeric variable cut at public edges: k + 1 edges make k levels ``[a, b)``, the last one closed.
 
-    Numbers outside the edges count in the end bins, or as missing. Level names read ``"17-25"``.
+    Numbers outside the edges count in the end bins, or as missing. Level names read ``"17-25"``. A bin stands for the
+    numbers in it, spread evenly: whole ones where all edges are whole, as ages and counts are, else all between them.
 
     Args:
         edges: Increasing finite numbers, at least two.
         missing: True to count nulls and NaN in a level ``"missing"`` of their own; else they are refused.
         outside: ``"ends"``, or ``"missing"`` for numbers outside the edges in that level too, which must be declared.
+        whole: Whether the numbers are whole; by default they are if all edges are. False for a weight in kilograms
+            that is cut at whole ones; True for the edges 0, 1, 6.5, whose last bin ends at 6.
 
     Raises:
-        NetworkError: If the edges are fewer than two, not finite, or do not increase, or ``outside`` is neither.
+        NetworkError: If the edges are fewer than two, not finite, or do not increase, ``outside`` is neither, or
+            numbers are whole and a bin holds none.
 
     >>> Bins([17, 25, 50, 90]).levels
     ('17-25', '25-50', '50-90')
+    >>> Bins([17, 25, 50, 90]).middles, Bins([17, 25, 50, 90], whole=False).middles
+    ((20.5, 37.0, 70.0), (21.0, 37.5, 70.0))
     >>> Bins([0, 50, 90], missing=True, outside="missing").code(999)
     2
     """
@@ -118,9 +126,14 @@ class Bins:
     edges: tuple[float, ...]
     missing: bool = False
     outside: Literal["ends", "missing"] = "ends"
+    whole: bool = True
 
     def __init__(
-        self, edges: Iterable[float], missing: bool = False, outside: Literal["ends", "missing"] = "ends"
+        self,
+        edges: Iterable[float],
+        missing: bool = False,
+        outside: Literal["ends", "missing"] = "ends",
+        whole: bool | None = None,
     ) -> None:
         if not isinstance(edges, Iterable):
             raise NetworkError(f"bins are a list of edges, Bins([0, 10, 20]); got {edges!r}")
@@ -150,6 +163,11 @@ class Bins:
         object.__setattr__(self, "edges", numbers)
         object.__setattr__(self, "missing", missing)
         object.__setattr__(self, "outside", outside)
+        if whole is not None:
+            check_boolean("whole", whole, error=NetworkError)
+        object.__setattr__(self, "whole", self.whole_edges if whole is None else whole)
+        if self.whole and any(low > high for low, high in self.spans):
+            raise NetworkError(f"whole=True needs a whole number in each bin; got the edges {numbers!r:.60}")
 
     @cached_property
     def levels(self) -> tuple[str, ...]:
@@ -158,6 +176,43 @@ class Bins:
         names = short if len(set(short)) == len(short) else [repr(edge) for edge in self.edges]
         bins = tuple(f"{low}-{high}" for low, high in pairwise(names))
         return (*bins, "missing") if self.missing else bins
+
+    @property
+    def whole_edges(self) -> bool:
+        """True if all edges are whole numbers."""
+        return all(float(edge).is_integer() for edge in self.edges)
+
+    @cached_property
+    def spans(self) -> tuple[tuple[float, float], ...]:
+        """The least and the greatest number of each bin; of numbers that are not whole, its edges."""
+        return self.steps[1] if self.whole else tuple(pairwise(self.edges))
+
+    @cached_property
+    def middles(self) -> tuple[float, ...]:
+        """The mean of each bin's numbers, for which it stands in means, regressions and ``numbers="midpoint"``."""
+        middles = ((low, (low + high) / 2, high) for low, high in self.spans)
+        return tuple(middle if middle < high else low for low, middle, high in middles)
+
+    @cached_property
+    def steps(self) -> tuple[int, tuple[tuple[int, int], ...]]:
+        """The digits after the point of synthetic numbers, and the first and last of each bin, in units of the last.
+
+        Whole numbers have none. Others have as many as the edges, and enough for 100 numbers in the narrowest bin, of
+        the 15 that a computer keeps. The last step of a bin may lie before its first: there is none.
+
+        >>> Bins([0, 0.5, 2]).steps, Bins([17, 25, 90]).steps
+        ((3, ((0, 499), (500, 2000))), (0, ((17, 24), (25, 90))))
+        """
+        exact, digits = [Fraction(repr(edge)) for edge in self.edges], 0
+        if not self.whole:
+            after = max(-int(Decimal(repr(edge)).normalize().as_tuple().exponent) for edge in self.edges)
+            narrow = 2 - math.floor(math.log10(min(b - a for a, b in pairwise(exact))))
+            room = 15 - math.ceil(math.log10(max(1e-7, *map(abs, self.edges))))
+            digits = max(0, min(max(after, narrow), room))
+        unit, last = 10**digits, len(exact) - 2
+        firsts = [math.ceil(edge * unit) for edge in exact]
+        ends = [firsts[at + 1] - 1 if at < last else math.floor(exact[-1] * unit) for at in range(last + 1)]
+        return digits, tuple(zip(firsts, ends, strict=False))
 
     @property
     def size(self) -> int:

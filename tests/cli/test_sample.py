@@ -41,6 +41,17 @@ def test_a_block_is_the_file_that_pandas_writes(suffix, n, model, run):
     assert contents(f"s.{suffix}") == contents(f"one.{suffix}")
 
 
+def test_numbers_of_bins_are_as_asked_and_are_counted_again(model, run):
+    """Rows of each kind are of the levels of one seed, read from their files."""
+    found = {}
+    for how in ("uniform", "midpoint", "level"):
+        run("sample", "m.json", "-n", 200, "--seed", "7", "--numbers", how, "--out", f"{how}.csv")
+        found[how] = dg.statistics.encode(f"{how}.csv", dg.read_domain("net.toml")).columns["age"].tolist()
+    assert found["uniform"] == found["midpoint"] == found["level"]
+    assert set(pd.read_csv("midpoint.csv")["age"].dropna()) == {21.0, 37.75, 70.25}
+    assert set(pd.read_csv("level.csv")["age"]) == {"17-25", "25-50.5", "50.5-90", "missing"}
+
+
 @pytest.mark.proof
 @pytest.mark.parametrize(("limit", "n"), [("_MOST_ROWS", 2 * queries.BLOCK), ("_MOST_CODES", queries.BLOCK + 5)])
 def test_blocks_are_the_rows_of_one_draw(limit, n, model, run, monkeypatch):

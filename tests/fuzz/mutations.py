@@ -79,7 +79,8 @@ def _replace(at: Any, key: Any, plain: Any, other: Any, rng: random.Random) -> N
         source, name = rng.choice(_places(rng.choice((plain, other))))
         at[key] = copy.deepcopy(source[name])
     elif chance < 0.8 and isinstance(at.get(key) if isinstance(at, dict) else at[key], int | float):
-        at[key] = at[key] * rng.choice((2, 0.5, -1)) + rng.choice((0, 1, -1, 1e-9))
+        if abs(at[key]) < 1e300:
+            at[key] = at[key] * rng.choice((2, 0.5, -1)) + rng.choice((0, 1, -1, 1e-9))
     elif chance < 0.9 and isinstance(at, list):
         at.insert(key, copy.deepcopy(at[key]))
     else:

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import random
 import tempfile
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from dpgraph.files.documents import document, value_of
 from dpgraph.files.networks import network_of, parse_json, plain_network
 from dpgraph.files.pgmpy import write_bif
 from dpgraph.files.queried import queried, read_questions
+from tests.files.test_schemas import JSON_SCHEMA, PANDERA, TABLE
 from tests.fuzz.mutations import mutated, mutated_document
 
 SAVED = Path(__file__).parents[1] / "files" / "saved"
@@ -147,6 +149,19 @@ def _json_seeds() -> list[bytes]:
     return [json.dumps(one).encode() for one in plain]
 
 
+def _schema(path: Path) -> None:
+    """A schema as a domain, which is then written and read as one of ours."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.errors.DomainWarning)
+        domain = dg.read_domain(path)
+    plain = plain_network(dg.Network.of(domain, {}))
+    assert network_of(parse_json(json.dumps(plain))).domain == domain
+
+
+def _schema_seeds() -> list[bytes]:
+    return [json.dumps(one).encode() for one in (JSON_SCHEMA, {"resources": [{"schema": TABLE}]}, TABLE, PANDERA)]
+
+
 def _document_seeds() -> list[bytes]:
     """Saved files that are small."""
     saved = [path.read_bytes() for path in sorted(SAVED.glob("*.json"))]
@@ -167,6 +182,7 @@ READERS = {
     "bif": Reader(".bif", _bif_seeds, _model),
     "toml": Reader(".toml", _toml_seeds, _domain),
     "json": Reader(".json", _json_seeds, _network, mutation=mutated_document),
+    "schemas": Reader(".json", _schema_seeds, _schema, mutation=mutated_document),
     "documents": Reader(".json", _document_seeds, _document, mutation=mutated_document),
     "archives": Reader(".npz", _archive_seeds, _document),
 }

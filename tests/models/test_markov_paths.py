@@ -104,3 +104,18 @@ def test_the_path_of_a_model_is_beside_its_marginals():
     assert (path["probability"] <= alone["probability"] + 1e-12).all()
     best = most_likely_paths(made.states.reshape(-1, 2, 3).astype(int), 2)
     assert path["state"].tolist() == best.ravel().tolist()
+
+
+def test_entries_have_numbers_in_the_bins_of_a_field():
+    rng = np.random.default_rng(0)
+    domain = dg.Domain.of({"spent": dg.Bins([0, 10, 20], missing=True), "region": ["N", "S"], "month": [1, 2, 3]})
+    laws = {"spent": rng.dirichlet([1, 1, 1], (1, 1, 1))}
+    cells = (np.ones((1, 1, 1, 1)), laws, np.zeros((1, 1, 2, 3), int), np.zeros((1, 1)), np.ones((2, 3)))
+    made = dg.results.HiddenMarkovModel(
+        dg.hmm_network(domain, "region", "month"), "region", "month", *cells, "plug-in", "blocked"
+    )
+    rows, named = made.sample(300, 1), made.sample(300, 1, numbers="level")
+    assert rows["spent"].dtype == "Int64"
+    assert dg.statistics.encode(rows, domain).columns["spent"].tolist() == [
+        domain.levels("spent").index(level) for level in named["spent"]
+    ]

@@ -24,7 +24,7 @@ NETWORK = dg.Network.of(
     },
     {"sex": ["age"], "visits": ["age", "sex"], "ill": ["sex", "visits"], "debt": ["ill"]},
 )
-AGES = [10.0, 35.0, 55.0, 32.5]  # the missing level is at the middle of the midpoints
+AGES = [9.5, 34.5, 55.0, 32.25]  # means of 0 to 19, 20 to 49, 50 to 60; the missing level is at their middle
 
 
 def drawn(draws=3, seed=0):
@@ -86,7 +86,7 @@ def test_logistic_coefficients_are_those_of_another_library():
     (one,) = drawn(1)
     x, y, w = enumerated(one, "ill")
     peer = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000)
-    x[:, 1] = (x[:, 1] - 32.5) / 22.5
+    x[:, 1] = (x[:, 1] - 32.25) / 22.75
     peer.fit(x[:, 1:], y, sample_weight=w * 1e4)
     got = dg.regression(one, "ill", ["age", "sex"], "logistic").mean
     np.testing.assert_allclose(got[1:] * [22.5, 1, 1, 1], peer.coef_[0], atol=1e-3)
@@ -107,7 +107,7 @@ def test_sampled_rows_are_within_their_error_of_the_exact_answer(monkeypatch, ta
 def test_predictions_are_averages_over_draws():
     draws = drawn()
     rows = pd.DataFrame({"age": [5.0, 55.0, None], "sex": ["f", "x", "m"]})
-    x = np.array([[1, 10.0, 0, 0, 0], [1, 55.0, 0, 0, 1], [1, 32.5, 1, 1, 0]])
+    x = np.array([[1, 9.5, 0, 0, 0], [1, 55.0, 0, 0, 1], [1, 32.25, 1, 1, 0]])
     linear, odds, counts = (
         dg.regression(draws, target, ["age", "sex"], family)
         for target, family in (("debt", "linear"), ("ill", "logistic"), ("visits", "poisson"))

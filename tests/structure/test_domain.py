@@ -261,3 +261,16 @@ def test_strictness_stays():
 def test_bins_without_edges_say_so():
     with pytest.raises(dg.errors.NetworkError, match="bins are a list of edges"):
         dg.Bins(5)
+
+
+def test_bins_of_whole_numbers_are_those_with_whole_edges_unless_declared_otherwise():
+    by_default, reals = dg.Bins([0, 1, 4.0]), dg.Bins([0, 1, 4], whole=False)
+    assert (by_default.spans, by_default.middles) == (((0, 0), (1, 4)), (0, 2.5))
+    assert (reals.spans, reals.middles) == (((0, 1), (1, 4)), (0.5, 2.5))
+    assert by_default == dg.Bins([0, 1, 4], whole=True) != reals
+    assert dg.Bins([0, 0.5, 4]).middles == (0.25, 2.25)
+    assert dg.Bins([0, 1, 6.5], whole=True).spans == ((0, 0), (1, 6))
+    with pytest.raises(dg.errors.NetworkError, match="a whole number in each bin"):
+        dg.Bins([0, 0.5, 0.75, 4], whole=True)
+    with pytest.raises(dg.errors.NetworkError, match="whole must be"):
+        dg.Bins([0, 1], whole="no")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from dpgraph.inference.network.evidence import check_graph
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Release
 from dpgraph.structure.conversion import array_of
-from dpgraph.structure.domain import DomainError
+from dpgraph.structure.domain import Bins, Domain, DomainError
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities, Reals, probabilities_given
 from dpgraph.waiting import counted, waiting
@@ -21,14 +21,18 @@ from dpgraph.waiting import counted, waiting
 if TYPE_CHECKING:
     import pandas as pd
 
+Numbers = Literal["uniform", "midpoint", "level"]
 #: Rows drawn at once.
 BLOCK = 1 << 16
 
 
 def sample_codes(
-    probabilities: Probabilities, n: int, rng: np.random.Generator
+    probabilities: Probabilities,
+    n: int,
+    rng: np.random.Generator,
+    after: Callable[[slice, dict[str, npt.NDArray[Any]]], None] | None = None,
 ) -> dict[str, npt.NDArray[np.unsignedinteger[Any]]]:
-    """Ancestral sampling: level positions of n synthetic rows, parents before children."""
+    """Ancestral sampling: level positions of n synthetic rows, parents before children; ``after`` gets each block."""
     network = probabilities.network
     thresholds: dict[str, Reals] = {}  # the cumulative probability of each level but the last, by parent configuration
     for name in network.order:
@@ -36,7 +40,8 @@ def sample_codes(
         thresholds[name] = np.cumsum(table.reshape(table.shape[0], -1), axis=0)[:-1]
     codes = {name: np.empty(n, np.min_scalar_type(network.domain.sizes[name])) for name in network.domain.names}
     for start in counted(range(0, n, BLOCK)):
-        part = {name: column[start : start + BLOCK] for name, column in codes.items()}
+        place = slice(start, start + BLOCK)
+        part = {name: column[place] for name, column in codes.items()}
         for name in counted(network.order):
             row = _row_index(network, name, part)
             uniform = rng.random(len(part[name]))
@@ -44,7 +49,41 @@ def sample_codes(
             for threshold in thresholds[name]:
                 code += uniform >= (threshold[0] if row is None else threshold.take(row, mode="clip"))
             part[name][:] = code
+        if after is not None:
+            after(place, part)
     return codes
+
+
+def numbered(domain: Domain, numbers: Numbers) -> dict[str, Bins]:
+    """The bins whose rows get numbers."""
+    if numbers not in (known := get_args(Numbers)):
+        raise InferenceError(f"numbers must be one of {', '.join(map(repr, known))}; got {numbers!r:.60}")
+    named = {} if numbers == "level" else domain.variables
+    return {name: variable for name, variable in named.items() if isinstance(variable, Bins)}
+
+
+def numbers_of(variable: Bins, codes: npt.NDArray[Any], rng: np.random.Generator, numbers: Numbers) -> npt.NDArray[Any]:
+    """A number in the bin of each code, whole ones as int64; for the nulls' level some number."""
+    at = np.minimum(codes, len(variable.middles) - 1)
+    if numbers == "midpoint":
+        return np.array(variable.middles)[at]
+    digits, steps = variable.steps
+    first, last = np.array(steps, np.int64).T
+    drawn = rng.integers(first[at], np.maximum(first, last)[at], endpoint=True)
+    if variable.whole:
+        return drawn
+    # Edges closer than the digits leave no number between them: such a bin gives its lower edge.
+    return np.where((first <= last)[at], drawn / 10.0**digits, np.array(variable.edges, float)[at])
+
+
+def with_nulls(variable: Bins, codes: npt.NDArray[Any], values: npt.NDArray[Any]) -> Any:
+    """A column of numbers in bins, null where the code is of the nulls' level; of a type that the declaration says."""
+    import pandas as pd
+
+    if not variable.missing:
+        return values
+    gone = codes == variable.size - 1
+    return pd.arrays.IntegerArray(values, gone) if values.dtype.kind == "i" else np.where(gone, np.nan, values)
 
 
 def sample_rows(
@@ -52,6 +91,7 @@ def sample_rows(
     n: int,
     rng: np.random.Generator | int,
     *,
+    numbers: Numbers = "uniform",
     progress: bool = False,
 ) -> pd.DataFrame:
     """Draws synthetic rows from a network.
@@ -60,27 +100,55 @@ def sample_rows(
         probabilities: The conditional probability tables.
         n: How many rows; it is yours to choose, and need not be the number of private rows.
         rng: Randomness for post-processing, or a seed for it.
+        numbers: What a column of bins holds: ``"uniform"`` numbers in them, each alike, whole ones or of a few digits
+            (``Bins``); ``"midpoint"``, the mean of each bin's numbers; or ``"level"``, the bin's name.
         progress: A bar on a terminal.
 
     Returns:
-        A DataFrame with a categorical column for each variable, its declared levels as categories; a binned
-        variable holds the names of its bins.
+        A DataFrame with a categorical column for each variable, its declared levels as categories; a column of numbers
+        for bins, null at their level ``"missing"``. Counted under the same domain, rows have the levels drawn.
 
     Raises:
         InferenceError: If these are not probabilities, or those of tables without a graph, n is not a whole number, at
-            least 0, or rng is neither a generator nor a seed.
-    """
-    import pandas as pd
+            least 0, rng is neither a generator nor a seed, or ``numbers`` is none of these.
 
+    >>> from dpgraph.structure.network import Network
+    >>> network = Network.of({"age": Bins([17, 25, 90]), "weight": Bins([40, 62.5, 90])}, {})
+    >>> value = Probabilities(network, {"age": [0.5, 0.5], "weight": [0.5, 0.5]})
+    >>> sample_rows(value, 3, 0).to_dict("list")
+    {'age': [58, 21, 24], 'weight': [56.4, 79.9, 77.5]}
+    >>> sample_rows(value, 3, 0, numbers="midpoint")["age"].tolist()
+    [57.5, 20.5, 20.5]
+    """
     value = probabilities_given(probabilities, "sample_rows", InferenceError)
     check_graph(value)
     check_whole_number("n", n, 0)
-    domain = value.network.domain
+    domain, source = value.network.domain, generator(rng)
+    bins = numbered(domain, numbers)
+    kinds = {name: np.int64 if one.whole and numbers == "uniform" else np.float64 for name, one in bins.items()}
+    values: dict[str, npt.NDArray[Any]] = {name: np.empty(int(n), kind) for name, kind in kinds.items()}
+
+    def number(place: slice, codes: dict[str, npt.NDArray[Any]]) -> None:
+        for name, one in bins.items():
+            values[name][place] = numbers_of(one, codes[name], source, numbers)
+
     with waiting("sampling", progress):
-        codes = sample_codes(value, int(n), generator(rng))
-        return pd.DataFrame(
-            {name: pd.Categorical.from_codes(codes[name], list(domain.levels(name))) for name in counted(domain.names)}
-        )
+        codes = sample_codes(value, int(n), source, number)
+        return rows_of(domain, codes, values)
+
+
+def rows_of(domain: Domain, codes: Mapping[str, npt.NDArray[Any]], values: Mapping[str, Any]) -> pd.DataFrame:
+    """A DataFrame of levels, and of the numbers of bins that have them."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            name: with_nulls(variable, codes[name], values[name])
+            if name in values and isinstance(variable, Bins)
+            else pd.Categorical.from_codes(codes[name], list(variable.levels))
+            for name, variable in counted(domain.variables.items())
+        }
+    )
 
 
 def log_likelihood(probabilities: Probabilities, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:

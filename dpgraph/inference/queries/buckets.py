@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.inference.arguments import check_whole_number, generator
+from dpgraph.inference.network.queries import Numbers, numbered, numbers_of, rows_of
 from dpgraph.inference.queries.answer import weights_of_draws
 from dpgraph.inference.queries.asking import asked_of, check_possible, levels_drawn
 from dpgraph.inference.queries.contraction import ancestors, check_cells, conditional
@@ -121,6 +122,7 @@ def sample_given(
     given: Mapping[str, Any] | None = None,
     *,
     do: Mapping[str, Any] | None = None,
+    numbers: Numbers = "uniform",
 ) -> pd.DataFrame:
     """Synthetic rows of the network, given evidence.
 
@@ -133,14 +135,15 @@ def sample_given(
         rng: Randomness for post-processing, or a seed for it.
         given: Evidence, as for ``query``.
         do: Interventions, as for ``query``.
+        numbers: What a column of bins holds, as for ``sample_rows``.
 
     Returns:
         A DataFrame as that of ``sample_rows``.
 
     Raises:
         DomainError: As for ``query``.
-        InferenceError: If n is not a whole number, at least 0, rng is neither a generator nor a seed, or a table would
-            be too large.
+        InferenceError: If n is not a whole number, at least 0, rng is neither a generator nor a seed, ``numbers`` is
+            none of these, or a table would be too large.
 
     >>> import dpgraph as dg
     >>> model = dg.load("example:asia")
@@ -148,12 +151,11 @@ def sample_given(
     >>> float((rows["bronc"] == "yes").mean().round(1)), set(rows["dysp"])
     (0.8, {'yes'})
     """
-    import pandas as pd
-
     check_whole_number("n", n, 0)
     source = generator(rng)
     tables, evidence = asked_of(model, given, do)
     tables, network = tables.centre or tables, tables.network
+    bins = numbered(network.domain, numbers)
     log = conditional(tables, (), evidence)[1][0]
     if np.isneginf(log).all():
         check_possible(log)
@@ -166,12 +168,9 @@ def sample_given(
         for name, codes in mine.items():
             columns[name][rows] = codes
     mixed = source.permutation(int(n))
-    return pd.DataFrame(
-        {
-            name: pd.Categorical.from_codes(columns[name][mixed].tolist(), list(network.domain.levels(name)))
-            for name in network.domain.names
-        }
-    )
+    codes = {name: column[mixed] for name, column in columns.items()}
+    values = {name: numbers_of(one, codes[name], source, numbers) for name, one in bins.items()}
+    return rows_of(network.domain, codes, values)
 
 
 def _rows(

@@ -110,7 +110,8 @@ def expectation(
 ) -> Answer:
     """The mean and the standard deviation of a variable given evidence, and its quantiles, draw by draw.
 
-    A bin's rows are taken as spread evenly over it: its mean is the midpoint, and quantiles are interpolated within it.
+    A bin's rows are taken as spread evenly over its numbers (``Bins``): the whole ones of ``"20-40"`` are 20 to 39,
+    their mean is 29.5, and quantiles are among them; of others the mean is the midpoint; quantiles are interpolated.
     Values that were counted in the end bins from outside are taken as inside them. A level ``"missing"`` of
     bins is left out: the numbers are given that there is a value.
 
@@ -134,7 +135,7 @@ def expectation(
 
     >>> from dpgraph.structure.network import Network
     >>> from dpgraph.structure.tables import Probabilities
-    >>> network = Network.of({"age": Bins([20, 40, 80])}, {})
+    >>> network = Network.of({"age": Bins([20, 40, 80], whole=False)}, {})
     >>> expectation(Probabilities(network, {"age": [0.5, 0.5]}), "age", quantiles=[0.75])
     age = mean 45, sd 17.6, quantile 0.75 60
     """
@@ -142,17 +143,17 @@ def expectation(
     wanted = [check_probability("quantiles", one) for one in quantiles]
     if not isinstance(variable, str):
         raise InferenceError(f"an expectation is of one variable, by its name; got {variable!r:.60}")
-    positions, low, high = scale(tables.network.domain, variable, values)
+    positions, low, high, step = scale(tables.network.domain, variable, values)
     answer = query(tables, variable, given, do=do, interval=interval, method=method)
     weights = answer.draws[:, positions]
     total = weights.sum(axis=1, keepdims=True)
     if not (total > 0).all():
         raise InferenceError(f"{variable!r} is missing with probability 1 in some draws, so it has no mean there")
     weights = weights / total
-    middle, width = (low + high) / 2, high - low
+    middle, variance = (low + high) / 2, ((high - low + step) ** 2 - step**2) / 12
     mean = weights @ middle
-    deviation = np.sqrt(np.maximum(weights @ (middle**2 + width**2 / 12) - mean**2, 0))
-    columns = [mean, deviation, *(_quantile(weights, low, high, one) for one in wanted)]
+    deviation = np.sqrt(np.maximum(weights @ (middle**2 + variance) - mean**2, 0))
+    columns = [mean, deviation, *(_quantile(weights, low, high, step, one) for one in wanted)]
     known = evidence_words(given, do)
     return Answer(
         question=f"{variable} | {known}" if known else variable,
@@ -167,8 +168,11 @@ def expectation(
     )
 
 
-def scale(domain: Domain, name: str, values: Mapping[Any, float] | None) -> tuple[Any, Reals, Reals]:
-    """The levels that stand for numbers, in increasing order, each spread evenly from its low to its high number."""
+def scale(domain: Domain, name: str, values: Mapping[Any, float] | None) -> tuple[Any, Reals, Reals, int]:
+    """The levels that stand for numbers, in increasing order, each spread evenly from its low to its high number.
+
+    The last is the step between a level's numbers: 1 where they are whole, else 0.
+    """
     variable = domain[name]
     if values is not None:
         numbers = {domain.code(name, level): value for level, value in values.items()}
@@ -176,27 +180,28 @@ def scale(domain: Domain, name: str, values: Mapping[Any, float] | None) -> tupl
             raise InferenceError("values must map levels to numbers, at least one")
         ordered = sorted(numbers, key=lambda code: float(numbers[code]))
         points = np.array([float(numbers[code]) for code in ordered])
-        return np.array(ordered), points, points
+        return np.array(ordered), points, points, 0
     if isinstance(variable, Bins):
-        edges = np.array(variable.edges, float)
-        return np.arange(len(edges) - 1), edges[:-1], edges[1:]
+        low, high = np.array(variable.spans, float).T
+        return np.arange(len(low)), low, high, int(variable.whole)
     if variable.kind == "text":
         raise InferenceError(
             f"the levels of {name!r} are not numbers; give the number of each with values={{level: number}}"
         )
     points = np.array([float(level) for level in variable.levels])
     order = np.argsort(points)
-    return order, points[order], points[order]
+    return order, points[order], points[order], 0
 
 
-def _quantile(weights: Reals, low: Reals, high: Reals, probability: float) -> Reals:
+def _quantile(weights: Reals, low: Reals, high: Reals, step: int, probability: float) -> Reals:
     """The least number that at least this probability lies at or below, bins taken as even, of each draw."""
     below = np.cumsum(weights, axis=1)
     place = np.minimum((below < probability - 1e-12).sum(axis=1), weights.shape[1] - 1)
     rows = np.arange(len(weights))
     inside = weights[rows, place]
     share = (probability - (below[rows, place] - inside)) / np.where(inside > 0, inside, 1.0)
-    return low[place] + np.clip(share, 0, 1) * (high - low)[place]
+    inside, width = np.clip(share, 0, 1), (high - low)[place]
+    return low[place] + (np.maximum(np.ceil(inside * (width + 1) - 1e-9) - 1, 0) if step else inside * width)
 
 
 def entropy(

@@ -173,8 +173,9 @@ def _variable(column: pa.Array, name: str, strict: bool) -> Variable:
     if not values or not (numeric or isinstance(values[0], str | bool)):
         raise DomainError(f"no levels can be read off column {name!r} of type {array.type}; declare them")
     if numeric and len(values) > MOST_LEVELS:
-        edges = np.unique(np.quantile(array.drop_null().to_numpy(zero_copy_only=False), [0, 0.25, 0.5, 0.75, 1]))
-        return Bins([float(edge) for edge in edges], missing=missing)
+        numbers = array.drop_null().to_numpy(zero_copy_only=False)
+        edges = np.unique(np.quantile(numbers, [0, 0.25, 0.5, 0.75, 1]))
+        return Bins([float(edge) for edge in edges], missing, whole=None if (numbers % 1 == 0).all() else False)
     if numeric and missing:
         edges = sorted(float(value) for value in values)
         return Bins([*edges, edges[-1] + 1], missing=True)

@@ -59,7 +59,7 @@ def test_a_contrast_that_makes_no_sense_is_refused(settings_, message):
 
 
 def test_expectation_and_quantiles_of_bins_by_a_fine_grid():
-    network = dg.Network.of({"x": dg.Bins([0, 1, 4, 10], missing=True), "y": [0, 1]}, {"x": ["y"]})
+    network = dg.Network.of({"x": dg.Bins([0, 1, 4, 10], missing=True, whole=False), "y": [0, 1]}, {"x": ["y"]})
     draws = [learned(network, seed) for seed in range(5)]
     answer = dg.expectation(draws, "x", {"y": 1}, quantiles=[0.1, 0.5, 0.97])
     for row, table in zip(answer.draws, each(("x",), {"y": 1}, draws=draws), strict=True):
@@ -74,6 +74,18 @@ def test_expectation_and_quantiles_of_bins_by_a_fine_grid():
         for value, probability in zip(row[2:], (0.1, 0.5, 0.97), strict=True):
             assert weights[cells <= value].sum() == pytest.approx(probability, abs=1e-4)
     assert [label[0] for label in answer.labels] == ["mean", "sd", "quantile 0.1", "quantile 0.5", "quantile 0.97"]
+
+
+def test_expectation_and_quantiles_of_whole_numbers_are_those_of_the_numbers_one_by_one():
+    network = dg.Network.of({"x": dg.Bins([0, 1, 4, 10], missing=True)}, {})
+    draws, chances = [learned(network, seed) for seed in range(5)], [0.1, 0.35, 0.5, 0.8, 0.97]
+    answer = dg.expectation(draws, "x", quantiles=chances)
+    for row, one in zip(answer.draws, draws, strict=True):
+        weights = np.repeat(one.table("x")[:3] / [1, 3, 7], [1, 3, 7])
+        weights /= weights.sum()
+        mean = weights @ np.arange(11)
+        np.testing.assert_allclose(row[:2], [mean, np.sqrt(weights @ np.arange(11) ** 2 - mean**2)])
+        assert row[2:].tolist() == [int((weights.cumsum() < chance).sum()) for chance in chances]
 
 
 def test_expectation_of_levels_that_are_numbers_and_of_values_that_are_given():
@@ -232,7 +244,7 @@ def test_the_probability_of_rows_by_enumeration():
         logs = np.log([enumerated(draw, ("b",), shown)[1] for draw in DRAWS])
         expected = [logs.mean(), logs.std(), *np.quantile(logs, [0.05, 0.95]), np.log(np.exp(logs).mean())]
         np.testing.assert_allclose(found.iloc[place], expected, rtol=1e-9, atol=1e-12)
-    whole = dg.sample_rows(DRAWS[0], 5, np.random.default_rng(0))
+    whole = dg.sample_rows(DRAWS[0], 5, np.random.default_rng(0), numbers="level")
     codes = {name: whole[name].cat.codes.to_numpy() for name in whole.columns}
     from dpgraph.inference.network.queries import log_likelihood
 
@@ -251,7 +263,7 @@ def test_conditional_samples_follow_the_predictive_law(given_, do, monkeypatch):
     n, names = 20_000, NETWORK.domain.names
     expected = sum(enumerated(draw, names, given_, do)[0] for draw in DRAWS)
     expected = expected / expected.sum()
-    drawn = dg.questions.sample_given(DRAWS, n, np.random.default_rng(5), given_, do=do)
+    drawn = dg.questions.sample_given(DRAWS, n, np.random.default_rng(5), given_, do=do, numbers="level")
     counts = np.zeros(expected.shape)
     np.add.at(counts, tuple(drawn[name].cat.codes.to_numpy() for name in names), 1)
     assert counts[expected == 0].sum() == 0

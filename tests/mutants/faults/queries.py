@@ -5,6 +5,7 @@ from tests.mutants.planting import Mutant
 PAIRS = "tests/models/test_pair_moments.py"
 CONDITIONAL, EFFECT = "tests/models/test_conditional.py", "tests/models/test_effect.py"
 ASKING, FURTHER = "tests/inference/queries/test_asking.py", "tests/inference/queries/test_further.py"
+NUMBERS = "tests/inference/network/test_numbers.py"
 
 MUTANTS = (
     Mutant(
@@ -55,6 +56,27 @@ MUTANTS = (
         "message = product.max(axis=0) if maximum else product.sum(axis=0)",
         "message = product.sum(axis=0)",
         (f"{FURTHER}::test_the_most_probable_explanation_by_enumeration",),
+    ),
+    Mutant(
+        "synthetic numbers that reach the next bin",
+        "structure/domain.py",
+        "firsts[at + 1] - 1 if at < last else",
+        "firsts[at + 1] if at < last else",
+        (f"{NUMBERS}::test_numbers_counted_again_are_of_the_levels_drawn",),
+    ),
+    Mutant(
+        "whole numbers that stand for the midpoint of the edges",
+        "structure/domain.py",
+        "return self.steps[1] if self.whole else tuple(pairwise(self.edges))",
+        "return tuple(pairwise(self.edges))",
+        (f"{FURTHER}::test_expectation_and_quantiles_of_whole_numbers_are_those_of_the_numbers_one_by_one",),
+    ),
+    Mutant(
+        "a number where the value is missing",
+        "inference/network/queries.py",
+        "gone = codes == variable.size - 1",
+        "gone = codes == variable.size",
+        (f"{NUMBERS}::test_numbers_counted_again_are_of_the_levels_drawn",),
     ),
     Mutant(
         "conditional rows of draws picked evenly",
