@@ -6,14 +6,14 @@
 
 Each name has its own help, such as ``help(dg.release)``:
 
-    declare  Domain, Categories, Bins, Network, naive_bayes_network, hmm_network, read_network, read_domain,
-             read_design, all_pairs, LinearDesign, Bounded, expfam
+    declare  Domain, Categories, Bins, Numbers, Words, Network, naive_bayes_network, hmm_network, read_network,
+             read_domain, read_design, all_pairs, LinearDesign, Bounded, expfam
     release  count, release, Release, Budget, PrivacyUnit, cost, privacy_cost, audit, LaplaceMechanism,
              GaussianMechanism, FourierMechanism, PosteriorSample, MapEstimate, PrivateQuantile
     learn    posterior, HierarchicalPrior, RegressionPrior, pooled, choose_network, Constraints, reconcile, fit_hmm
     ask      query, query_rows, expectation, classifier, effect, regression, sample_rows, Probabilities
-    fit      learn_network, PrivateClassifier, PrivateNaiveBayes, PrivateHMM, PrivateLinearRegression, evaluate,
-             cross_validate
+    fit      discover, learn_network, PrivateClassifier, PrivateNaiveBayes, PrivateHMM, PrivateLinearRegression,
+             evaluate, cross_validate
     keep     save, load, write_html, plot, to_pgmpy, from_pgmpy, to_datatree
     more     methods (of a posterior), questions (contrasts, interventions), results (classes of what functions
              return), statistics (rows as codes), datasets, errors, papers, extension, testing (noise for tests)
@@ -33,6 +33,8 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     from dpgraph.structure.domain import Categories as Categories
     from dpgraph.structure.domain import Bins as Bins
     from dpgraph.structure.domain import Domain as Domain
+    from dpgraph.structure.partial import Numbers as Numbers
+    from dpgraph.structure.partial import Words as Words
     from dpgraph.structure.network import Network as Network
     from dpgraph.structure.margins import all_pairs as all_pairs
     from dpgraph.models.naive_bayes import naive_bayes_network as naive_bayes_network
@@ -89,6 +91,7 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     from dpgraph import audit as audit
 
     # estimators
+    from dpgraph.estimators.discovering import discover as discover
     from dpgraph.estimators.learning import learn_network as learn_network
     from dpgraph.estimators.evaluation import evaluate as evaluate
     from dpgraph.estimators.classifier import PrivateClassifier as PrivateClassifier

@@ -15,7 +15,7 @@ import click
 from dpgraph.cli.auditing import audit
 from dpgraph.cli.budgets import SPENDING, read_defaults
 from dpgraph.cli.exit_codes import ended
-from dpgraph.cli.fitting import fit, learn, refit
+from dpgraph.cli.fitting import discover, fit, learn, refit
 from dpgraph.cli.ledger import ledger
 from dpgraph.cli.models import evaluate, predict, report, sample
 from dpgraph.cli.networks import cost, posterior, release
@@ -60,9 +60,7 @@ def main(ctx: click.Context, config: Path | None) -> None:
     """
     if ctx.invoked_subcommand in SPENDING and (defaults := read_defaults(config)) is not None:
         ctx.default_map = {
-            "release": defaults,
-            "learn": defaults,
-            "evaluate": defaults,
+            **dict.fromkeys(SPENDING, defaults),
             "fit": dict.fromkeys(fit.commands, defaults),
         }
 
@@ -70,6 +68,7 @@ def main(ctx: click.Context, config: Path | None) -> None:
 for _command in (
     cost,
     audit,
+    discover,
     release,
     learn,
     posterior,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 #: The file of defaults that is read where there is one in the working directory.
 CONFIG = "dpgraph.toml"
 #: The commands that spend, by what is typed first.
-SPENDING = ("release", "learn", "fit", "evaluate")
+SPENDING = ("discover", "release", "learn", "fit", "evaluate")
 #: Options that the environment may set in their place.
 _IN_LEDGER = {
     "ledger": 'Spend from a budget in a ledger: a SQLite file or postgresql://user@host/database. "" for none.',

@@ -18,6 +18,7 @@ from dpgraph.cli.options import (
     SEED,
     apart,
     choice,
+    number,
     whole,
     writable,
 )
@@ -308,6 +309,41 @@ def fit_regression(
             show_json({"target": target, "coefficients": table, **learned.diagnostics}, indent=1)
         else:
             show(plain(shown.reset_index(names="coefficient").to_dict("records")))
+
+
+@click.command()
+@click.argument("rows")
+@click.option(
+    "--declaration",
+    required=True,
+    help="A TOML file: age = { numbers = [0, 120] } and job = { words = true } are found, a list of levels stays.",
+)
+@DELTA
+@number("--rare", 1, help="Levels of a smaller share of the rows become 'other'; .005 if absent.")
+@spends
+@OUT_UNLESS_DRY
+def discover(payer: Payer, rows: str, declaration: str, delta: str, rare: float | None, out: Path | None) -> None:
+    """Find the bins and levels that a declaration leaves open in ROWS, with a part of the budget.
+
+    About a tenth of what is to be spent in all is enough. The file that is written says how each was found and paid.
+    """
+    from dpgraph.estimators.discovering import discover, planned
+    from dpgraph.files.documents import save
+    from dpgraph.files.networks import read_declaration, strict_of
+
+    partial, strict = read_declaration(declaration), strict_of(declaration)
+    budget = payer.budget(delta)
+    settings: Any = {"epsilon": payer.epsilon, "delta": delta, "budget": budget, "strict": strict}
+    if only_priced(payer, planned(partial, **settings).event, budget):
+        return
+    out = writable(out, ".toml")
+    with charging(budget):
+        asked: Any = settings | ({} if rare is None else {"rare": rare})
+        found = telling(lambda: discover(rows, partial, person=payer.person, progress=True, **asked))
+        with delivering(out):
+            save(found, out)
+        say(f"wrote {out}: {found.provenance}")
+    show(plain(found.to_frame().reset_index().to_dict("records")))
 
 
 @click.command()

@@ -33,6 +33,7 @@ from dpgraph.files.digest import VERSION, check_version, sealed, unsealed
 from dpgraph.files.limits import MAX_DOCUMENT_BYTES, MAX_NETWORK_BYTES, read_text
 from dpgraph.files.networks import (
     EXAMPLE,
+    domain_toml,
     network_of,
     parse_json,
     plain_network,
@@ -42,6 +43,7 @@ from dpgraph.files.networks import (
 )
 from dpgraph.files.packed import MOST_BYTES, nested, read_packed, unpacked, write_packed
 from dpgraph.files.releases import check_total
+from dpgraph.inference.discovery import Discovered
 from dpgraph.inference.graphs.choosing import learned_from
 from dpgraph.inference.graphs.constraints import Constraints
 from dpgraph.inference.graphs.learned import LearnedNetwork
@@ -74,7 +76,7 @@ KEPT = {".npz": MOST_BYTES // 16, ".json": 1 << 21}
 def save(value: Any, path: str | Path, *, release: Release[Any] | None = None, progress: bool = False) -> None:
     """Writes a public value to ``.json``, to ``.npz``, where arrays are binary, or, probabilities alone, to ``.bif``.
 
-    A network alone may also be written to ``.toml``, to be read and edited.
+    A network, or what ``discover`` found, may also be written to ``.toml``, to be read and edited.
 
     A value is a Network, LinearDesign, Release, posterior, Probabilities or fitted model; BIF has a posterior's mean.
     Of a fitted estimator its model is written, with the posterior that intervals need, and its release beside that, to
@@ -121,6 +123,8 @@ def _save(value: Any, target: Path, released: Any) -> None:
             write_packed(file, plain)
     elif target.suffix.lower() == ".toml" and isinstance(value, Network):
         write_text(target, toml_of(value))
+    elif target.suffix.lower() == ".toml" and isinstance(value, Discovered):
+        write_text(target, domain_toml(value.domain, value.remarks))
     elif target.suffix.lower() == ".json" or is_stream(target):
         plain = sealed(document(value) | nested(_beside(released)))
         write_text(target, json.dumps(plain, indent=1, allow_nan=False) + "\n")

@@ -29,6 +29,7 @@ from dpgraph.structure.domain import Bins, Categories, Domain, DomainWarning, Ne
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Network
+from dpgraph.structure.partial import Numbers, Partial, Words
 
 EXAMPLE = "example:"
 #: The keys of a network's file.
@@ -97,6 +98,59 @@ def read_domain(source: str | Path) -> Domain:
         return domain
     document = _public_part(source, document)
     return with_source_name(source, lambda: domain_of(document.get("variables"), document.get("strict", False)))
+
+
+def strict_of(source: str | Path) -> bool:
+    """Whether the domain of a TOML or JSON file is to be strict."""
+    return _public_part(source).get("strict", False)
+
+
+def read_declaration(source: str | Path) -> dict[str, Partial]:
+    r"""Reads the variables of a TOML or JSON file, of which some are to be found by ``dg.discover``.
+
+    Raises:
+        FileError: If the file cannot be read, or does not describe variables.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "open.toml"
+    >>> text = '[variables]\nage = { numbers = [0, 120] }\njob = { words = true, missing = true }'
+    >>> _ = path.write_text(text)
+    >>> read_declaration(path)["job"]
+    Words(possible=None, missing=True)
+    """
+    variables = _public_part(source).get("variables")
+
+    def read() -> dict[str, Partial]:
+        if not isinstance(variables, dict) or not variables:
+            raise FileError("there is no table of variables")
+        sought = {name: _sought_of(name, one) for name, one in variables.items()}
+        known = {name: variables[name] for name, one in sought.items() if one is None}
+        declared = domain_of(known).variables if known else {}
+        return {name: one or declared[name] for name, one in sought.items()}
+
+    return with_source_name(source, read)
+
+
+def _sought_of(name: str, plain: Any) -> Numbers | Words | None:
+    """A variable that is to be found, from its plain form; None for one that is declared."""
+    kind = next((kind for kind in ("numbers", "words") if isinstance(plain, dict) and kind in plain), None)
+    if kind is None:
+        return None
+    known = {kind, "missing", *(["about"] if kind == "numbers" else [])}
+    if unknown := sorted(set(plain) - known):
+        raise FileError(
+            f"variable {name!r} has unknown settings {unknown}{near(unknown[0], known)}; known: {sorted(known)}"
+        )
+    value, missing = plain[kind], plain.get("missing", False)
+    try:
+        if kind == "words" and (value is True or isinstance(value, list)):
+            return Words(None if value is True else value, missing)
+        if kind == "numbers" and isinstance(value, list) and len(value) == 2:
+            return Numbers(*value, missing=missing, bins=plain.get("about"))
+    except NetworkError as error:
+        raise FileError(f"variable {name!r}: {error}") from None
+    wanted = "words are true, or a list of all that may occur" if kind == "words" else "numbers are [low, high]"
+    raise FileError(f"variable {name!r}: {wanted}")
 
 
 def _located(source: str | Path) -> str | Path:
@@ -236,6 +290,17 @@ def plain_network(network: Network) -> dict[str, Any]:
     return plain
 
 
+def domain_toml(domain: Domain, remarks: Iterable[str] = ()) -> str:
+    """A domain as TOML that ``read_domain`` reads, after remarks of a line each."""
+    lines = [f"# {re.sub(r'[^ -~]', '?', remark)}" for remark in remarks]
+    lines += ["strict = true", ""] if domain.strict else []
+    return "\n".join([*lines, *_variable_lines({name: _plain_variable(domain[name]) for name in domain.names}), ""])
+
+
+def _variable_lines(plain: dict[str, Any]) -> list[str]:
+    return ["[variables]", *(f"{_toml(name)} = {_toml(declared)}" for name, declared in plain.items())]
+
+
 def toml_of(network: Network) -> str:
     """A network as TOML that ``read_network`` reads: variables, then parents.
 
@@ -253,7 +318,7 @@ def toml_of(network: Network) -> str:
     lines = ["strict = true", ""] if plain.get("strict") else []
     if "tables" in plain:
         lines += [f"tables = {_toml(plain['tables'])}", f"shares = {_toml(plain['shares'])}", ""]
-    lines += ["[variables]", *(f"{_toml(name)} = {_toml(declared)}" for name, declared in plain["variables"].items())]
+    lines += _variable_lines(plain["variables"])
     lines += ["", "[parents]", *(f"{_toml(name)} = {_toml(above)}" for name, above in plain["parents"].items()), ""]
     return "\n".join(lines)
 
@@ -276,7 +341,9 @@ def _variable_of(name: str, plain: Any) -> Feature:
     plain = {"levels": plain} if isinstance(plain, list) else plain
     kinds = [kind for kind in ("bounds", "bins", "levels") if isinstance(plain, dict) and kind in plain]
     if kinds[:1] != ["bounds"] and len(kinds) != 1:
-        raise FileError(f"variable {name!r} needs a list of levels, {{levels = [...]}} or {{bins = [...]}}")
+        sought = isinstance(plain, dict) and ("numbers" in plain or "words" in plain)
+        hint = "; numbers and words are found by `dpgraph discover`" if sought else ""
+        raise FileError(f"variable {name!r} needs a list of levels, {{levels = [...]}} or {{bins = [...]}}{hint}")
     kind, values = kinds[0], plain[kinds[0]]
     known = {kind, "missing", *{"levels": ["other"], "bins": ["outside", "whole"]}.get(kind, [])}
     if unknown := sorted(set(plain) - known):

@@ -218,6 +218,41 @@ _laplace = lru_cache(maxsize=256)(partial(_additive, "laplace"))
 _gaussian = lru_cache(maxsize=256)(partial(_additive, "gaussian"))
 
 
+def word_threshold(scale: float, words: int, largest: int, delta: Fraction) -> int:
+    """The lowest threshold that noisy counts must exceed, by OpenDP's account of delta.
+
+    Args:
+        scale: Of the discrete Gaussian noise.
+        words: How many counts one person moves.
+        largest: By how much one person moves a count.
+        delta: The chance that a word which one of two neighbouring tables lacks is named.
+
+    Raises:
+        ReleaseError: If delta is so small that no count would exceed it.
+    """
+    from opendp.domains import atom_domain, map_domain
+    from opendp.measurements import make_gaussian_threshold
+    from opendp.metrics import absolute_distance, l02inf_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    space = map_domain(atom_domain(T=str), atom_domain(T="i64")), l02inf_distance(absolute_distance(T="i64"))
+
+    def enough(threshold: int) -> bool:
+        map_ = make_gaussian_threshold(*space, scale=scale, threshold=threshold).map
+        return Fraction(map_((words, words * largest, largest))[1]) <= delta
+
+    low, high = largest, largest + 1
+    while not enough(high):
+        low, high = high, 2 * high
+        if high > MAX_SCALE_IN_STEPS:
+            raise ReleaseError(f"delta {float(delta):.3g} asks for a threshold that no count would exceed")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
 def calibrated_gaussian_scale(l2_squared: int, rho: Fraction, largest: float = MAX_SCALE) -> float:
     """The smallest float scale whose discrete Gaussian noise is rho-zCDP by OpenDP's own account, rounded up.
 

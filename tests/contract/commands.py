@@ -41,11 +41,17 @@ POINTS = """
 x = { bounds = [-1, 1] }
 y = { bounds = [-1, 1] }
 """
+OPEN = """
+[variables]
+sex = { words = ["F", "M"] }
+pay = { numbers = [0, 4] }
+"""
 #: What each command reads: the declaration, the columns, and four kinds of rows.
 TABLES = {
     "net": (NETWORK, ["sex", "pay"], list(itertools.product("FM", [0, 1]))),
     "log": (LOG, ["region", "month", "kind"], list(itertools.product("N", [1, 2], "ab"))),
     "longer log": (LONGER_LOG, ["region", "month", "kind"], list(itertools.product("N", [1, 2], "ab"))),
+    "open": (OPEN, ["sex", "pay"], list(itertools.product("FM", [0, 1]))),
     "points": (POINTS, ["x", "y"], list(itertools.product([-1, 1], [-1, 1]))),
 }
 NAIVE_BAYES, HMM, REGRESSION = "fit naive-bayes", "fit hmm", "fit regression"
@@ -68,12 +74,13 @@ def case(command: str, table: str, *words: str, units: tuple[dg.PrivacyUnit, ...
         with TemporaryDirectory() as desk, chdir(desk), source:
             Path("public.toml").write_text(declared)
             entries.to_csv("rows.csv", index=False)
-            option = "--network" if command == "release" else "--domain"
+            option = {"release": "--network", "discover": "--declaration"}.get(command, "--domain")
+            out = "out.toml" if command == "discover" else "out.json"
             said = CliRunner().invoke(
-                main, [*command.split(), "rows.csv", option, "public.toml", *words, *whom, "--out", "out.json"]
+                main, [*command.split(), "rows.csv", option, "public.toml", *words, *whom, "--out", out]
             )
             assert said.exit_code == 0, said.output
-            return _told(said.output), Path("out.json").read_text()
+            return _told(said.output), Path(out).read_text()
 
     given = zip(words[::2], words[1::2], strict=True)
     setting = " ".join(f"{option} {value}" for option, value in given if option not in USUAL or value == "auto")
@@ -119,6 +126,9 @@ def cases() -> Iterator[Case]:
     for allocation in ("optimal", "uniform"):
         yield case("release", "net", "--tables", "families", "--allocation", allocation, "--epsilon", "0.8")
     yield case("release", "net", "--person", "who", "--epsilon", "0.8", units=(REPLACE, ADD, ADD_3))
+    yield case("discover", "open", "--epsilon", "0.8")
+    yield case("discover", "open", "--epsilon", "0.8", "--delta", "1e-6")
+    yield case("discover", "open", "--person", "who", "--epsilon", "0.8", units=(REPLACE, ADD, ADD_3))
     yield case("learn", "net", "--epsilon", "0.8")
     yield case("learn", "net", "--epsilon", "0.8", "--delta", "1e-6")
     yield case("learn", "net", "--person", "who", "--epsilon", "0.8", units=(REPLACE, ADD, ADD_3))

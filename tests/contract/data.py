@@ -13,6 +13,9 @@ import pandas as pd
 
 import dpgraph as dg
 from dpgraph.privacy.records import PrivacyUnit
+from dpgraph.statistics.levels import count_words
+from dpgraph.statistics.rows.arrow import read_once
+from dpgraph.statistics.rows.batches import Columns
 from dpgraph.statistics.table_counts import any_tables
 from tests.contract.enumeration import Pairs, Rows, pairs_of
 from tests.selection import counted
@@ -42,6 +45,25 @@ class Tables:
         """Their counts."""
         together = map(sum, zip(rows, self.others or (0,) * len(rows), strict=True))
         return counted(self.network, {kind: times for kind, times in zip(self.kinds, together, strict=True) if times})
+
+
+@dataclass(frozen=True, eq=False)
+class Named:
+    """Words of two variables, every one of which some others have, so that neighbours have the same."""
+
+    name: str
+    kinds: tuple[tuple[str, str], ...] = tuple(itertools.product("ab", "cd"))
+
+    def pairs(self, unit: PrivacyUnit) -> Pairs:
+        """Those whose person's rows are all alike; with one row a person all neighbours beside one row."""
+        alone = unit.rows_per_person == 1
+        return pairs_of(len(self.kinds), unit, int(alone), not alone)
+
+    @cache  # noqa: B019 (as many as there are data sets here)
+    def statistics(self, rows: Rows) -> Any:
+        """The counts of their words."""
+        frame = pd.DataFrame(np.repeat(np.array(self.kinds), [many + 1 for many in rows], axis=0), columns=["x", "y"])
+        return count_words(read_once(frame, Columns({"x": None, "y": None})), {"x": False, "y": False}, None, None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from dpgraph.estimators.cross_validation import ClosedDoor
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import Made, Receipt
 from dpgraph.privacy.exact_loss import NoiseCall, RecordingNoise, check_same_call, same_value
-from dpgraph.privacy.gdp import epsilon_of_mu, pure_mu_squared, root, unit_shift
+from dpgraph.privacy.gdp import epsilon_of_mu, mu_within, pure_mu_squared, root, unit_shift
 from dpgraph.privacy.noise import epsilon_of_rho
 from dpgraph.privacy.records import CLASSIFIER, CROSS_VALIDATION, PAID_IN_PARTS, Event
 from tests.selection import neighbours
@@ -58,9 +58,11 @@ class Largest:
         """Loss over claim: of mu or rho where the claim has a delta, else of epsilon."""
         if self.claimed.delta and self.claimed.mu is not None:
             return self.mu_squared / self.claimed.mu**2
-        if self.claimed.delta:
-            assert self.claimed.rho is not None
+        if self.claimed.delta and self.claimed.rho is not None:
             return self.rho / self.claimed.rho
+        if self.claimed.delta:  # half of it for the threshold, which test_levels.py enumerates
+            half = self.claimed.delta / 2
+            return self.mu_squared / mu_within(self.claimed.epsilon - 2 * half, half) ** 2
         return self.epsilon / self.claimed.epsilon
 
     def check(self, slack: Fraction = Fraction(0)) -> None:

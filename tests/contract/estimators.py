@@ -72,6 +72,7 @@ def cases() -> Iterator[Case]:
     yield from _regression()
     yield from _judged()
     yield from _cross_validated()
+    yield from _discovered()
     yield from _learned()
     yield from learning.cases()
 
@@ -208,6 +209,26 @@ def _judged() -> Iterator[Case]:
         yield case(model, ENTRIES, names, f"{mechanism}; entries", mechanism=mechanism)
     for score in get_args(ClassifierScore):
         yield case(classifier, MAILS, ["word", "spam"], f"laplace; classes, {score}", scores=(score,))
+
+
+def _discovered() -> Iterator[Case]:
+    """Lists and grids with both noises, and words that the rows of others have, with and without a grid beside them."""
+    for setting, declared, delta in (
+        ("a grid and a list", {"word": dg.Words(["a", "b"]), "spam": dg.Numbers(0, 3)}, 0),
+        ("a grid and a list, gaussian", {"word": dg.Words(["a", "b"]), "spam": dg.Numbers(0, 3)}, "1e-1"),
+        ("words", {"word": dg.Words(), "spam": [0, 1]}, "1e-6"),
+    ):
+
+        def make(rows: Rows, unit: dg.PrivacyUnit, noise: RecordingNoise, declared: Any = declared, delta: Any = delta):
+            others = () if delta != "1e-6" else (1, 1, 1, 1)
+            mails = frame(MAILS, ["word", "spam"], tuple(map(sum, zip(rows, others or (0,) * 4, strict=True))))
+            budget = dg.Budget("0.8", delta, unit=unit)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", (dg.errors.PriorWarning, dg.errors.DomainWarning))
+                found = dg.discover(mails, declared, epsilon="0.8", delta=delta, budget=budget, noise=noise)
+            return found.domain, found.found, [one.event for one in found.releases], repr(found), budget.spent
+
+        yield Case(dg.discover, setting, make, few_neighbours)
 
 
 def _learned() -> Iterator[Case]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import dpgraph as dg
+from dpgraph.mechanisms.selection.levels import PrivateLevels
 from dpgraph.mechanisms.selection.parents_choice import OneWays, ParentsChoice
 from dpgraph.privacy.exact_loss import RecordingNoise
 from tests.contract.case import Case
@@ -23,6 +24,7 @@ from tests.contract.data import (
     SIDES,
     SLOPE,
     SQUARE,
+    Named,
     Regression,
     Tables,
 )
@@ -49,6 +51,7 @@ def cases() -> Iterator[Case]:
     yield from _fourier()
     yield from _selections()
     yield from _choices()
+    yield case(PrivateLevels("0.8", "1e-6"), Named("words that others have"), "words that others have")
     yield from _gibbs()
     yield from _moments()
 

@@ -5,6 +5,7 @@ import pytest
 from tests.contract.commands import cases
 
 
+@pytest.mark.filterwarnings("ignore:no level of")  # so few rows do not stand out
 @pytest.mark.covering(lambda case, unit: ((case.name, str(unit)), str(case)))
 @pytest.mark.parametrize(
     ("case", "unit"), [pytest.param(case, unit, id=f"{case}: {unit}") for case in cases() for unit in case.units]

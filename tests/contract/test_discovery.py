@@ -155,7 +155,16 @@ def test_every_choice_of_a_command_is_in_the_contract(name):
 def test_every_command_that_takes_a_person_is_in_the_contract_with_one():
     takes = {name for name in spending() if any("--person" in option.opts for option in spending()[name].params)}
     assert takes == {case.subject[0] for case in COMMAND_CASES if "--person" in case.subject}
-    assert takes == {"release", "learn", "fit classifier", "fit naive-bayes", "fit hmm", "fit regression", "evaluate"}
+    assert takes == {
+        "discover",
+        "release",
+        "learn",
+        "fit classifier",
+        "fit naive-bayes",
+        "fit hmm",
+        "fit regression",
+        "evaluate",
+    }
 
 
 def test_both_relations_and_one_and_three_rows_of_a_person_are_in_the_contract():

@@ -1,0 +1,256 @@
+"""A domain from rows and a partial declaration: bins and levels are found by releases, which are charged first."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from dpgraph.inference.discovery import Discovered, found_bins, found_levels
+from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
+from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
+from dpgraph.mechanisms.selection.levels import PrivateLevels
+from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.checks import check_boolean, is_number
+from dpgraph.privacy.errors import DomainWarning, ReleaseError
+from dpgraph.privacy.noise import Noise
+from dpgraph.privacy.records import Event, Number, PrivacyUnit, Release, combined_event, exact, exact_delta, joined
+from dpgraph.privacy.release import release
+from dpgraph.privacy.scope import RowCap
+from dpgraph.statistics.counts import count
+from dpgraph.statistics.levels import count_words
+from dpgraph.statistics.rows.arrow import Held, read_once
+from dpgraph.statistics.rows.batches import Columns
+from dpgraph.statistics.rows.codes import Codes, encode, members
+from dpgraph.statistics.rows.persons import PersonCap, rows_within
+from dpgraph.structure.domain import Categories, Domain, NetworkError
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.network import Network
+from dpgraph.structure.partial import OTHER, Numbers, OpenLevels, Partial, Words, partial_domain
+from dpgraph.waiting import waiting
+
+
+def discover(
+    rows: Any,
+    declaration: Mapping[str, Any],
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    budget: Budget | None = None,
+    unit: PrivacyUnit | None = None,
+    person: str | None = None,
+    rare: float = 0.005,
+    strict: bool = False,
+    noise: Noise | None = None,
+    progress: bool = False,
+) -> Discovered:
+    """Finds the bins and levels that a declaration leaves open, from private rows, by releases that are charged.
+
+    Noisy counts on public grids, and of public lists, are one release: bins of about equal counts are read off it, with
+    a bin of its own for a value that many rows have, and levels that are clear of the noise; rare ones are ``"other"``.
+    Words without a list are named where their noisy count is above a threshold (``PrivateLevels``), a release of its
+    own, which needs a delta. Each variable that is found gets the same part of epsilon. A tenth of what is to be spent
+    in all is enough for most tables (docs/discovery.md).
+
+    Args:
+        rows: A pandas, polars or Arrow table, a stream, a query, or the path of a CSV or Parquet file; read once and
+            held in memory, the columns that are to be found.
+        declaration: From names to ``dg.Numbers(low, high)`` and ``dg.Words()``, which are found, and to levels,
+            ``Categories`` and ``Bins``, which stay. ``{**found.domain.variables, "new": dg.Words()}`` finds one more.
+        epsilon: The cost, exact.
+        delta: Above 0 where words have no list; half of it is then theirs, and the other half pays for Gaussian noise
+            where that is less.
+        budget: The ``Budget`` to charge; one of exactly epsilon and delta where it is left out.
+        unit: Whom to protect, where there is no budget.
+        person: The column that says whose row it is; of each person as many rows as the unit protects are kept.
+        rare: Levels of a smaller share of the rows are merged into ``"other"``.
+        strict: Makes a strict domain (``Domain.of``), under which no row can refuse a table: all must be declared so.
+        noise: Leave it out. ``SeededNoise(seed)``, for tests and studies, marks the releases as not private.
+        progress: A bar on a terminal.
+
+    Returns:
+        ``Discovered``: ``.domain``, ``.to_frame()``, ``.releases``, ``.provenance``; ``save(found, "domain.toml")``.
+
+    Raises:
+        NetworkError: If the declaration is not valid, or leaves nothing open; nothing is charged.
+        ReleaseError, BudgetExceededError: If a setting or the budget does not fit; nothing is charged.
+        DomainError: If the rows do not fit; nothing is charged.
+
+    Warns:
+        DomainWarning: Of variables of which nothing but ``"other"`` stands out of the noise.
+
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"age": [20, 30, 40, 50] * 500, "town": ["A", "A", "B", "C"] * 500})
+    >>> found = discover(rows, {"age": Numbers(0, 99), "town": Words()}, epsilon=5, delta="1e-6")
+    >>> found.domain.levels("town")
+    ('A', 'B', 'C', 'other')
+    """
+    plan = planned(declaration, epsilon=epsilon, delta=delta, budget=budget, unit=unit, strict=strict)
+    if not is_number(rare) or not 0 <= rare < 1:
+        raise ReleaseError(f"rare must be a share of the rows, from 0 to 1; got {rare!r:.60}")
+    plan.budget.left_after(plan.event)  # refuses before anything is read or charged
+    with waiting("finding the domain", progress):
+        held, cap = _held(rows, plan, person)
+        sums: list[tuple[Any, Any]] = []
+        if plan.listed is not None:
+            sums.append((replace(count(held, plan.listed), group=plan.group, cap=cap), plan.additive))
+        if plan.open_names:
+            open_ = {name: plan.declaration[name].missing for name in plan.open_names}  # type: ignore[union-attr]
+            words = count_words(held, open_, plan.group, cap)
+            sums.append((words, plan.threshold))
+        paid = [release(counted, mechanism, budget=plan.budget, noise=noise) for counted, mechanism in sums]
+    return read_off(plan, paid, rare)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What is to be found, and by which mechanisms: public."""
+
+    declaration: Mapping[str, Partial]
+    epsilon: Fraction
+    delta: Fraction
+    budget: Budget
+    strict: bool
+
+    @property
+    def group(self) -> Any:
+        """The group of rows that the budget is for."""
+        return self.budget.group
+
+    @cached_property
+    def open_names(self) -> tuple[str, ...]:
+        """The variables of words without a list."""
+        return tuple(n for n, one in self.declaration.items() if isinstance(one, Words) and one.possible is None)
+
+    @cached_property
+    def listed(self) -> Network | None:
+        """The variables that are counted on grids and lists; None without one."""
+        sought = {n: one for n, one in self.declaration.items() if isinstance(one, Numbers | Words)}
+        measured = {n: one.measured for n, one in sought.items() if n not in self.open_names}
+        return Network.of(Domain.of(measured, strict=self.strict), {}) if measured else None
+
+    @cached_property
+    def _share(self) -> Fraction:
+        """The part of epsilon of the counts on grids and lists."""
+        many = 0 if self.listed is None else len(self.listed.domain.names)
+        return self.epsilon * many / (many + len(self.open_names))
+
+    @cached_property
+    def additive(self) -> LaplaceMechanism | GaussianMechanism:
+        """The noise of the counts on grids and lists: Gaussian where delta allows it and it is less."""
+        assert self.listed is not None
+        delta = self.delta / 2 if self.open_names else self.delta
+        pure = LaplaceMechanism(self._share, tables="families")
+        if not delta:
+            return pure
+        normal = GaussianMechanism(self._share, delta, tables="families")
+        least = min((pure, normal), key=lambda one: max(m.law.variance(m.cells) for m in self._event(one).measurements))
+        return least
+
+    def _event(self, mechanism: LaplaceMechanism | GaussianMechanism) -> Event:
+        return mechanism.event(self.listed, self.budget.unit)  # type: ignore[arg-type]
+
+    @cached_property
+    def threshold(self) -> PrivateLevels:
+        """The mechanism of words without a list."""
+        used = Fraction(0) if self.listed is None else self._event(self.additive).delta
+        return PrivateLevels(self.epsilon - self._share, self.delta - used)
+
+    @cached_property
+    def event(self) -> Event:
+        """The charge: one event, or two together."""
+        events = [] if self.listed is None else [self._event(self.additive)]
+        events += [self.threshold.event(OpenLevels(self.open_names), self.budget.unit)] if self.open_names else []
+        return combined_event(events)
+
+
+def planned(
+    declaration: Mapping[str, Any],
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    budget: Budget | None = None,
+    unit: PrivacyUnit | None = None,
+    strict: bool = False,
+) -> Plan:
+    """The plan of ``discover`` by the same settings, all of them public."""
+    spend, slack = exact(epsilon), exact_delta(delta)
+    check_boolean("strict", strict)
+    if budget is None:
+        budget = Budget(spend, slack, unit=unit)
+    elif not isinstance(budget, Budget):
+        raise ReleaseError(f"budget must be a Budget to charge, such as dg.Budget(1), or None; got {budget!r:.60}")
+    elif unit is not None and unit != budget.unit:
+        raise ReleaseError(f"unit ({unit}) differs from the budget's ({budget.unit}); leave unit out")
+    declared = partial_domain(declaration)
+    for name, one in declared.items() if strict else ():
+        if isinstance(one, Numbers | Words) and not one.missing:
+            raise NetworkError(f"variable {name!r} could refuse a row, and the domain is strict: declare missing=True")
+    known = {name: one for name, one in declared.items() if not isinstance(one, Numbers | Words)}
+    if known:
+        Domain.of(known, strict=strict)
+    for condition in () if budget.group is None else budget.group.conditions:
+        if known.get(condition.by) != condition.declaration:
+            raise NetworkError(f"the budget is for the rows with {budget.group}: declare {condition.by!r} as there")
+    plan = Plan(declared, spend, slack, budget, strict)
+    plan.event  # noqa: B018  # a setting that does not fit is refused here
+    return plan
+
+
+def _held(rows: Any, plan: Plan, person: str | None) -> tuple[Held, RowCap | None]:
+    """The rows that count, read once, and how many of each person they are. Sensitive."""
+    if isinstance(rows, Codes):
+        raise ReleaseError("discover takes rows, of which levels and bins are to be found; codes have theirs already")
+    groups = {one.by: one.declaration for one in (() if plan.group is None else plan.group.conditions)}
+    known: dict[str, Any] = {} if plan.listed is None else dict(plan.listed.domain.variables)
+    wanted = Columns({**known, **groups, **dict.fromkeys(plan.open_names)}, plan.strict)
+    cap = None if person is None else PersonCap(person, plan.budget.unit.rows_per_person)
+    held = read_once(rows, wanted if cap is None else cap.columns(wanted))
+    if cap is not None:
+        held = held.where(rows_within(held, cap, plan.strict))
+    if plan.group is not None:
+        held = held.where(members(encode(held, Domain.of(groups, strict=plan.strict)).columns, plan.group))
+    return held, None if cap is None else cap.record(plan.strict)
+
+
+def read_off(plan: Plan, paid: list[Release[Any]], rare: float) -> Discovered:
+    """The domain that releases tell of: free."""
+    variables: dict[str, Any] = {}
+    found: dict[str, str] = {}
+    sources: dict[str, int] = {}
+    listed = None if plan.listed is None else paid[0].value
+    rows = 0.0
+    if listed is not None:
+        totals = [float(table.sum()) for table in listed.tables.values()]
+        rows = float(listed.n or max(sum(totals) / len(totals), 0))
+    for name, declared in plan.declaration.items():
+        if not isinstance(declared, Numbers | Words):
+            variables[name] = declared
+            continue
+        sources[name] = len(paid) - 1 if name in plan.open_names else 0
+        if name in plan.open_names:
+            noisy, deviation = paid[-1].value[name], 0.0
+            least = rare * (rows or float(sum(noisy.values())))
+            variables[name], found[name] = found_levels(declared, noisy, deviation, least)
+        else:
+            assert listed is not None
+            table, deviation = listed.tables[name,], listed.variance((name,)) ** 0.5
+            if isinstance(declared, Numbers):
+                variables[name], found[name] = found_bins(declared, table[: len(declared.grid) - 1], deviation)
+            else:
+                measured = dict(zip(declared.measured.levels, table.tolist(), strict=True))
+                variables[name], found[name] = found_levels(declared, measured, deviation, rare * rows)
+    bare = [n for n in found if isinstance(variables[n], Categories) and len(set(variables[n].levels) - {OTHER}) == 0]
+    if bare:
+        warnings.warn(
+            f"no level of {', '.join(map(repr, bare))} stands out of the noise: all count as {OTHER!r}",
+            DomainWarning,
+            stacklevel=3,
+        )
+    record = joined(one.provenance for one in paid)
+    assert record is not None
+    domain = Domain(FrozenMap(variables), plan.strict)
+    return Discovered(domain, FrozenMap(found), tuple(paid), FrozenMap(sources), record)
