@@ -48,7 +48,8 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     from dpgraph.inference.draws import ParameterDraws as ParameterDraws
     from dpgraph.inference.regression.draws import RegressionDraws as RegressionDraws
 
-    # networks that were learned, and what is measured for them
+    # domains that were found, networks that were learned, and what is measured for them
+    from dpgraph.inference.discovery import Discovered as Discovered
     from dpgraph.inference.graphs.learned import LearnedNetwork as LearnedNetwork
     from dpgraph.inference.graphs.learned import Alternative as Alternative
     from dpgraph.structure.margins import Margins as Margins

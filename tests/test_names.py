@@ -143,7 +143,8 @@ def test_the_names_of_a_tutorial_are_few():
     # write_html: a page for a privacy officer; plot: pictures in a notebook;
     # datasets: rows for those who have none yet
     # classifier, effect, regression: models of any release; PrivateClassifier: the classifier that users should get
-    assert len(names_of(dg)) <= 66
+    # discover, Numbers, Words: a declaration for those who have none
+    assert len(names_of(dg)) <= 69
     assert set(SPACES) <= set(names_of(dg))
 
 

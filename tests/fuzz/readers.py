@@ -15,7 +15,7 @@ from typing import Any
 
 import dpgraph as dg
 from dpgraph.files.documents import document, value_of
-from dpgraph.files.networks import network_of, parse_json, plain_network
+from dpgraph.files.networks import network_of, parse_json, plain_network, read_declaration
 from dpgraph.files.pgmpy import write_bif
 from dpgraph.files.queried import queried, read_questions
 from tests.files.test_schemas import JSON_SCHEMA, PANDERA, TABLE
@@ -62,7 +62,7 @@ def _network(path: Path) -> None:
 
 def _domain(path: Path) -> None:
     """A TOML file as each of the things that it may be."""
-    for read in (_network, dg.read_domain, lambda path: dg.read_design(path, "age"), read_questions):
+    for read in (_network, dg.read_domain, read_declaration, lambda path: dg.read_design(path, "age"), read_questions):
         try:
             read(path)
         except dg.errors.FileError as error:
@@ -124,6 +124,12 @@ age = ["sex"]
 work = ["sex", "age"]
 "full time" = ["work"]
 """
+OPEN = """strict = true
+[variables]
+age = { numbers = [0, 120], missing = true, about = 8 }
+job = { words = true, missing = true }
+code = { words = ["a", "b"], missing = true }
+"""
 DESIGN = """[variables]
 sex = ["F", "M"]
 age = { bounds = [18, 90] }
@@ -141,7 +147,7 @@ samples = 0x10
 
 
 def _toml_seeds() -> list[bytes]:
-    return [text.encode() for text in (TOML, DESIGN, QUESTIONS)]
+    return [text.encode() for text in (TOML, OPEN, DESIGN, QUESTIONS)]
 
 
 def _json_seeds() -> list[bytes]:

@@ -63,6 +63,13 @@ def judged(fitted, name, X, y=None):
     return dg.evaluate(fitted[name], X, y, epsilon=1, budget=BUDGET, noise=RecordingNoise(), bounds=bounds)
 
 
+def discovered(rows, budget, **settings):
+    """A domain that is found with answers that tell nothing, whole; words would be named by what they are."""
+    declared = {"sex": dg.Words(["F", "M"]), "age": dg.Numbers(0, 100), "month": [1, 2]}
+    made = dg.discover(rows, declared, epsilon=1, budget=budget, noise=RecordingNoise(), **settings)
+    return made, made.to_frame(), made.remarks
+
+
 def learned(rows, **settings):
     """A network that is learned with answers that tell nothing, whole."""
     made = dg.learn_network(rows, DOMAIN, epsilon=1, budget=BUDGET, noise=RecordingNoise(), **settings)
@@ -253,6 +260,8 @@ TABLES = {
     "evaluate, HMM, person": lambda rows, fitted: dg.evaluate(
         fitted["hmm"], rows, epsilon=1, budget=PERSONS, noise=RecordingNoise(), person="who"
     ),
+    "discover": lambda rows, fitted: discovered(rows, BUDGET),
+    "discover, person": lambda rows, fitted: discovered(rows, PERSONS, person="who"),
     "learn_network": lambda rows, fitted: learned(rows),
     "learn_network, person": lambda rows, fitted: (
         dg.learn_network(rows, DOMAIN, epsilon=1, budget=PERSONS, noise=RecordingNoise(), person="who").network
@@ -339,6 +348,7 @@ COMMANDS = {
     "release": "release {rows} --network net.toml --epsilon 1 --neighbours add-remove --out out.json",
     "release, a ledger": "release {rows} --network net.toml --epsilon 1 --ledger l.sqlite --dataset a --out out.json",
     "release, person": "release {rows} --network net.toml --epsilon 1 --person who --rows-per-person 2 --out out.json",
+    "discover": "discover {rows} --declaration open.toml --epsilon 1 --neighbours add-remove --out out.toml",
     "learn": "learn {rows} --domain net.toml --epsilon 1 --neighbours add-remove --out out.json --release r.json",
     "fit naive-bayes, person": "fit naive-bayes {rows} --domain net.toml --target sex --epsilon 1 --inference plug-in "
     "--person who --out out.json",
@@ -362,6 +372,7 @@ COMMANDS = {
 NET = '[variables]\nsex = ["F", "M"]\nage = { bins = [0, 50, 100] }\n[parents]\nsex = []\nage = ["sex"]\n'
 FILES = {
     "net.toml": NET,
+    "open.toml": '[variables]\nsex = { words = ["F", "M"] }\nage = { numbers = [0, 100] }\n',
     "pay.toml": "[variables]\nage = { bounds = [0, 100] }\npay = { bounds = [0, 10] }\n",
     "log.toml": '[variables]\nregion = ["N", "S"]\nmonth = [1, 2]\nsex = ["F", "M"]\n',
 }

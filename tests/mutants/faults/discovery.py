@@ -1,0 +1,49 @@
+"""Faults in finding a domain: thresholds, movements, charges and their order."""
+
+from tests.mutants.planting import Mutant
+
+LEVELS = "tests/mechanisms/selection/test_levels.py"
+FOUND = "tests/estimators/test_discovering.py"
+ENUMERATED = f"{LEVELS}::test_no_neighbours_of_two_words_are_told_apart_better_than_claimed"
+
+MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        "a threshold above a thousand times its delta",
+        "privacy/noise.py",
+        "(words, words * largest, largest))[1]) <= delta",
+        "(words, words * largest, largest))[1]) <= 1000 * delta",
+        (f"{ENUMERATED}[1e-3-add-remove one row of one person]",),
+        first=True,
+    ),
+    Mutant(
+        "words that are named whatever the threshold",
+        "mechanisms/selection/levels.py",
+        "if many > threshold)",
+        "if many > 0)",
+        (f"{LEVELS}::test_what_is_named_is_above_the_threshold_and_nothing_else_leaves",),
+    ),
+    Mutant(
+        "words of several variables that move as one",
+        "mechanisms/selection/levels.py",
+        "scale_of_mu(variables * times * rows**2,",
+        "scale_of_mu(times * rows**2,",
+        (
+            "tests/contract/test_mechanisms.py::test_no_loss_is_above_the_claim[PrivateLevels: words that others have: "
+            "add-remove one row of one person]",
+        ),
+    ),
+    Mutant(
+        "words that are found with the whole epsilon beside grids",
+        "estimators/discovering.py",
+        "PrivateLevels(self.epsilon - self._share, self.delta - used)",
+        "PrivateLevels(self.epsilon, self.delta - used)",
+        (f"{FOUND}::test_bins_a_frequent_value_and_frequent_words_are_found_and_paid_for",),
+    ),
+    Mutant(
+        "all rows of a person where a cap was asked for",
+        "estimators/discovering.py",
+        "held = held.where(rows_within(held, cap, plan.strict))",
+        "rows_within(held, cap, plan.strict)",
+        (f"{FOUND}::test_of_a_persons_rows_as_many_count_as_the_unit_protects",),
+    ),
+)
