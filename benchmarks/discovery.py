@@ -131,22 +131,9 @@ def neutral(table: Table) -> dg.Domain:
     return dg.Domain.of(cells)
 
 
-def numbered(rows: pd.DataFrame, domain: dg.Domain, hand: dg.Domain, rng: Any) -> pd.DataFrame:
-    """Positions in neutral cells of rows in levels of a domain; other words are its last."""
-    found = {}
-    for name in hand.names:
-        mine, theirs = domain[name], hand[name]
-        place = rows[name].map({level: at for at, level in enumerate(mine.levels)}).to_numpy()
-        if isinstance(mine, dg.Bins):
-            low, high = np.array([*mine.edges[:-1], 0]), np.array([*mine.edges[1:], 0])
-            drawn = low[place] + rng.random(len(place)) * (high - low)[place]
-            drawn = np.floor(drawn) if all(float(edge).is_integer() for edge in mine.edges) else drawn
-            inside = np.searchsorted(np.array(theirs.edges[1:-1], float), drawn, side="right")
-            found[name] = np.where(place == len(mine.edges) - 1, theirs.size - 1, inside)
-        else:
-            known = {str(level): at for at, level in enumerate(theirs.levels)}
-            found[name] = np.array([known.get(str(level), theirs.size - 1) for level in mine.levels])[place]
-    return pd.DataFrame(found)
+def positions(codes: Any) -> pd.DataFrame:
+    """The positions of rows among the levels of each variable."""
+    return pd.DataFrame({name: column.astype(np.int64) for name, column in codes.columns.items()})
 
 
 def distance(one: pd.DataFrame, other: pd.DataFrame) -> float:
@@ -160,6 +147,24 @@ def distance(one: pd.DataFrame, other: pd.DataFrame) -> float:
     return float(np.mean(total))
 
 
+def asked(table: Table) -> list[str]:
+    """Up to six variables besides the label."""
+    return [name for name in table.hand if name != table.target][:6]
+
+
+def ask(posterior: Any, table: Table, name: str) -> float:
+    """The width of the 90 % interval of the label's chance given a level that both declarations have, or at all."""
+    variable = posterior.network.domain[name]
+    if isinstance(variable, dg.Bins):
+        value: Any = float(table.rows[name].dropna().median())
+    else:
+        value = table.rows[name].astype(str).mode()[0]
+        value = next((level for level in variable.levels if str(level) == value), variable.levels[0])
+    answer = dg.query(posterior, table.target, given={name: value}, interval=0.9)
+    frame = answer.to_frame()
+    return float((frame["high"] - frame["low"]).iloc[-1])
+
+
 def judged(table: Table, found: Any, epsilon: float, delta: float, seed: int) -> dict[str, float]:
     """Error of pairs and log-loss, spending epsilon on a domain."""
     domain, hand = dg.Domain.of(found), dg.Domain.of(table.hand)
@@ -167,22 +172,20 @@ def judged(table: Table, found: Any, epsilon: float, delta: float, seed: int) ->
     order = rng.permutation(len(table.rows))
     train, held = (table.rows.iloc[part].reset_index(drop=True) for part in np.split(order, [len(order) * 3 // 4]))
     learned = dg.learn_network(train, domain, epsilon=epsilon, delta=delta, unit=unit)
-    rows = dg.sample_rows(learned.probabilities, SAMPLED, seed, **LEVELS)
-    cells = neutral(table)
-    codes = dg.statistics.encode(table.rows, cells)
-    truth = pd.DataFrame({name: codes.columns[name].astype(np.int64) for name in hand.names})
+    cells, rows = neutral(table), dg.sample_rows(learned.probabilities, SAMPLED, seed)
+    made, true = (dg.statistics.encode(one, cells) for one in (rows, table.rows))
     features = [name for name in hand.names if name != table.target]
     model = dg.PrivateClassifier(domain, table.target, epsilon, delta, unit=unit)
     said = model.fit(train[features], train[table.target]).predict_proba(held[features])
     where = held[table.target].map({level: at for at, level in enumerate(model.classes_)}).to_numpy()
+    posterior = learned.posterior(draws=300, seed=seed)
+    widths = [ask(posterior, table, name) for name in asked(table)]
     return {
-        "pairs": distance(numbered(rows, domain, cells, rng), truth),
+        "widths": float(np.mean(widths)),
+        "pairs": distance(positions(made), positions(true)),
         "log-loss": float(-np.log(np.maximum(said[np.arange(len(where)), where], 1e-12)).mean()),
         "levels": float(sum(domain.sizes.values())),
     }
-
-
-LEVELS: dict[str, Any] = {}
 
 
 @click.command()

@@ -329,9 +329,9 @@ def discover(payer: Payer, rows: str, declaration: str, delta: str, rare: float 
     """
     from dpgraph.estimators.discovering import discover, planned
     from dpgraph.files.documents import save
-    from dpgraph.files.networks import read_declaration, strict_of
+    from dpgraph.files.networks import read_declaration
 
-    partial, strict = read_declaration(declaration), strict_of(declaration)
+    partial, strict = read_declaration(declaration)
     budget = payer.budget(delta)
     settings: Any = {"epsilon": payer.epsilon, "delta": delta, "budget": budget, "strict": strict}
     if only_priced(payer, planned(partial, **settings).event, budget):

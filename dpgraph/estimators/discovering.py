@@ -234,7 +234,7 @@ def read_off(plan: Plan, paid: list[Release[Any]], rare: float) -> Discovered:
         if name in plan.open_names:
             noisy, deviation = paid[-1].value[name], 0.0
             least = rare * (rows or float(sum(noisy.values())))
-            variables[name], found[name] = found_levels(declared, noisy, deviation, least)
+            variables[name], found[name] = found_levels(declared, noisy, deviation, least, plan.strict)
         else:
             assert listed is not None
             table, deviation = listed.tables[name,], listed.variance((name,)) ** 0.5
@@ -242,7 +242,7 @@ def read_off(plan: Plan, paid: list[Release[Any]], rare: float) -> Discovered:
                 variables[name], found[name] = found_bins(declared, table[: len(declared.grid) - 1], deviation)
             else:
                 measured = dict(zip(declared.measured.levels, table.tolist(), strict=True))
-                variables[name], found[name] = found_levels(declared, measured, deviation, rare * rows)
+                variables[name], found[name] = found_levels(declared, measured, deviation, rare * rows, plan.strict)
     bare = [n for n in found if isinstance(variables[n], Categories) and len(set(variables[n].levels) - {OTHER}) == 0]
     if bare:
         warnings.warn(

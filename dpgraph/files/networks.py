@@ -100,13 +100,8 @@ def read_domain(source: str | Path) -> Domain:
     return with_source_name(source, lambda: domain_of(document.get("variables"), document.get("strict", False)))
 
 
-def strict_of(source: str | Path) -> bool:
-    """Whether the domain of a TOML or JSON file is to be strict."""
-    return _public_part(source).get("strict", False)
-
-
-def read_declaration(source: str | Path) -> dict[str, Partial]:
-    r"""Reads the variables of a TOML or JSON file, of which some are to be found by ``dg.discover``.
+def read_declaration(source: str | Path) -> tuple[dict[str, Partial], bool]:
+    r"""Reads variables, of which some are to be found by ``dg.discover``, and whether the domain is to be strict.
 
     Raises:
         FileError: If the file cannot be read, or does not describe variables.
@@ -115,18 +110,19 @@ def read_declaration(source: str | Path) -> dict[str, Partial]:
     >>> path = Path(tempfile.mkdtemp()) / "open.toml"
     >>> text = '[variables]\nage = { numbers = [0, 120] }\njob = { words = true, missing = true }'
     >>> _ = path.write_text(text)
-    >>> read_declaration(path)["job"]
+    >>> read_declaration(path)[0]["job"]
     Words(possible=None, missing=True)
     """
-    variables = _public_part(source).get("variables")
+    document = _public_part(source, read_document(Path(source)))
+    variables, strict = document.get("variables"), document.get("strict", False)
 
-    def read() -> dict[str, Partial]:
+    def read() -> tuple[dict[str, Partial], bool]:
         if not isinstance(variables, dict) or not variables:
             raise FileError("there is no table of variables")
         sought = {name: _sought_of(name, one) for name, one in variables.items()}
         known = {name: variables[name] for name, one in sought.items() if one is None}
         declared = domain_of(known).variables if known else {}
-        return {name: one or declared[name] for name, one in sought.items()}
+        return {name: one or declared[name] for name, one in sought.items()}, strict
 
     return with_source_name(source, read)
 

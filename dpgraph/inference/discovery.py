@@ -96,7 +96,7 @@ def found_bins(declared: Numbers, noisy: Integers, deviation: float) -> tuple[Bi
         if high - low > 1:
             cuts |= set(_even_cuts(noisy[low:high], wanted, low))
     alone = int(heavy.sum())
-    bins = Bins([edges[at] for at in sorted(cuts)], missing=declared.missing)
+    bins = Bins([edges[at] for at in sorted(cuts)], missing=declared.missing, whole=declared.whole)
     words = f"{len(cuts) - 1} bins" + (f", {alone} of one frequent value or interval" if alone else "")
     return bins, words
 
@@ -112,8 +112,18 @@ def _even_cuts(noisy: Integers, wanted: float, start: int) -> Iterable[int]:
             yield start + cut
 
 
-def found_levels(declared: Words, noisy: Mapping[str, float], deviation: float, least: float) -> tuple[Categories, str]:
-    """The levels whose noisy count is clear of the noise and at least ``least`` rows; the rest is ``other``."""
+def found_levels(
+    declared: Words, noisy: Mapping[str, float], deviation: float, least: float, strict: bool = False
+) -> tuple[Categories, str]:
+    """The levels whose noisy count is clear of the noise and at least ``least`` rows; the rest is ``other``.
+
+    Of a public list all of whose levels are kept nothing is left over, unless other values stand out of the noise or
+    the domain is ``strict``.
+    """
     bound = max(CLEAR * deviation, least)
     named = [level for level, many in noisy.items() if many >= bound and level not in (OTHER, MISSING)]
+    listed = [level for level in declared.measured.levels if level not in (OTHER, MISSING)]
+    if named == listed and declared.possible and noisy[OTHER] < CLEAR * deviation and not strict:
+        levels = [*named, *([MISSING] if declared.missing else [])]
+        return Categories(levels, missing=MISSING if declared.missing else None), f"all {len(named)} levels of the list"
     return closed(named, declared.missing), f"{counted(len(named), 'level')}; rarer ones are {OTHER!r}"

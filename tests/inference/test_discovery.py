@@ -19,6 +19,11 @@ def test_bins_of_exact_counts_hold_about_equal_numbers_of_rows():
     assert words == "5 bins"
 
 
+def test_numbers_that_are_not_whole_stay_so():
+    bins, _ = found_bins(dg.Numbers(0.0, 100), np.full(len(dg.Numbers(0.0, 100).grid) - 1, 100), 0.0)
+    assert bins.whole is False
+
+
 def test_a_value_that_many_rows_have_is_a_bin_of_its_own():
     counts = np.full(100, 10)
     counts[0], counts[40] = 5000, 900
@@ -46,6 +51,18 @@ def test_noise_alone_makes_few_bins_and_no_frequent_value():
         _, words = found_bins(AGES, rng.laplace(0, 100 / np.sqrt(2), 100).astype(np.int64), 100.0)
         alone += "frequent" in words
     assert alone <= 50  # at most a twentieth is expected; more than 50 of 400 has a chance below 1e-6
+
+
+def test_a_list_all_of_whose_levels_are_kept_leaves_nothing_over():
+    sex = dg.Words(["F", "M"], missing=True)
+    counts = {"F": 500, "M": 480, "other": -4, "missing": 3}
+    assert found_levels(sex, counts, 10.0, 5.0) == (
+        dg.Categories(["F", "M", "missing"], missing="missing"),
+        "all 2 levels of the list",
+    )
+    assert found_levels(sex, counts, 10.0, 5.0, strict=True)[0].other == "other"
+    assert found_levels(sex, counts | {"other": 60}, 10.0, 5.0)[0].other == "other"
+    assert found_levels(sex, counts | {"M": 9}, 10.0, 5.0)[0].levels == ("F", "other", "missing")
 
 
 @pytest.mark.parametrize(("least", "kept"), [(0.0, ("a", "b", "c", "other")), (30.0, ("a", "b", "other"))])
