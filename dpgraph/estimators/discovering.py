@@ -98,8 +98,7 @@ def discover(
         if plan.listed is not None:
             sums.append((replace(count(held, plan.listed), group=plan.group, cap=cap), plan.additive))
         if plan.open_names:
-            open_ = {name: plan.declaration[name].missing for name in plan.open_names}  # type: ignore[union-attr]
-            words = count_words(held, open_, plan.group, cap)
+            words = count_words(held, {name: one.missing for name, one in plan.open.items()}, plan.group, cap)
             sums.append((words, plan.threshold))
         paid = [release(counted, mechanism, budget=plan.budget, noise=noise) for counted, mechanism in sums]
     return read_off(plan, paid, rare)
@@ -121,9 +120,14 @@ class Plan:
         return self.budget.group
 
     @cached_property
-    def open_names(self) -> tuple[str, ...]:
+    def open(self) -> dict[str, Words]:
         """The variables of words without a list."""
-        return tuple(n for n, one in self.declaration.items() if isinstance(one, Words) and one.possible is None)
+        return {n: one for n, one in self.declaration.items() if isinstance(one, Words) and one.possible is None}
+
+    @property
+    def open_names(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(self.open)
 
     @cached_property
     def listed(self) -> Network | None:
@@ -230,19 +234,19 @@ def read_off(plan: Plan, paid: list[Release[Any]], rare: float) -> Discovered:
         if not isinstance(declared, Numbers | Words):
             variables[name] = declared
             continue
-        sources[name] = len(paid) - 1 if name in plan.open_names else 0
-        if name in plan.open_names:
-            noisy, deviation = paid[-1].value[name], 0.0
-            least = rare * (rows or float(sum(noisy.values())))
-            variables[name], found[name] = found_levels(declared, noisy, deviation, least, plan.strict)
+        sources[name] = len(paid) - 1 if name in plan.open else 0
+        if name in plan.open:
+            named = paid[-1].value[name]
+            least = rare * (rows or float(sum(named.values())))
+            variables[name], found[name] = found_levels(plan.open[name], named, 0.0, least)
+            continue
+        assert listed is not None
+        table, deviation = listed.tables[name,], listed.variance((name,)) ** 0.5
+        if isinstance(declared, Numbers):
+            variables[name], found[name] = found_bins(declared, table[: len(declared.grid) - 1], deviation)
         else:
-            assert listed is not None
-            table, deviation = listed.tables[name,], listed.variance((name,)) ** 0.5
-            if isinstance(declared, Numbers):
-                variables[name], found[name] = found_bins(declared, table[: len(declared.grid) - 1], deviation)
-            else:
-                measured = dict(zip(declared.measured.levels, table.tolist(), strict=True))
-                variables[name], found[name] = found_levels(declared, measured, deviation, rare * rows, plan.strict)
+            measured = dict(zip(map(str, declared.measured.levels), table.tolist(), strict=True))
+            variables[name], found[name] = found_levels(declared, measured, deviation, rare * rows, plan.strict)
     bare = [n for n in found if isinstance(variables[n], Categories) and len(set(variables[n].levels) - {OTHER}) == 0]
     if bare:
         warnings.warn(
