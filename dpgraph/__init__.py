@@ -10,7 +10,8 @@ Each name has its own help, such as ``help(dg.release)``:
              read_domain, read_design, all_pairs, LinearDesign, Bounded, expfam
     release  count, release, Release, Budget, PrivacyUnit, cost, privacy_cost, audit, LaplaceMechanism,
              GaussianMechanism, FourierMechanism, PosteriorSample, MapEstimate, PrivateQuantile
-    learn    posterior, HierarchicalPrior, RegressionPrior, pooled, choose_network, Constraints, reconcile, fit_hmm
+    learn    posterior, HierarchicalPrior, PublicPrior, RegressionPrior, pooled, choose_network, Constraints, reconcile,
+             fit_hmm
     ask      query, query_rows, expectation, classifier, effect, regression, sample_rows, Probabilities
     fit      discover, learn_network, PrivateClassifier, PrivateNaiveBayes, PrivateHMM, PrivateLinearRegression,
              evaluate, cross_validate
@@ -70,6 +71,7 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     from dpgraph.inference.network.consistency import reconcile as reconcile
     from dpgraph.inference.posterior import posterior as posterior
     from dpgraph.inference.network.prior import HierarchicalPrior as HierarchicalPrior
+    from dpgraph.inference.network.public import PublicPrior as PublicPrior
     from dpgraph.inference.regression.prior import RegressionPrior as RegressionPrior
     from dpgraph.models.markov_counts import fit_hmm as fit_hmm
     from dpgraph.models.conditional import classifier as classifier

@@ -252,6 +252,11 @@ def release(
     type=float,
     help="Dirichlet concentration of every cell; by default learned where records are drawn, 1 for other methods.",
 )
+@click.option(
+    "--public",
+    metavar="TABLE",
+    help="A file of PUBLIC rows, of nobody in RELEASE, as a start; how closely to follow it is learned.",
+)
 @choice(
     "--counts",
     ["nearest", "expected", "clipped"],
@@ -267,15 +272,25 @@ def release(
 @whole("--draws", 1, 1000, "How many draws.")
 @click.option("--seed", type=int, default=None, help="Seed of the draws, never of the noise.")
 @OUT
-def posterior(source: str, network: str | None, method: str, counts: Any, out: Path, **how: Any) -> None:
+def posterior(
+    source: str, network: str | None, public: str | None, method: str, counts: Any, out: Path, **how: Any
+) -> None:
     """Learn the posterior of every probability table from a RELEASE; free."""
     from dpgraph.files.documents import load, save
     from dpgraph.files.networks import read_network
     from dpgraph.inference import methods
     from dpgraph.inference.posterior import posterior
+    from dpgraph.privacy.records import released_value
 
     out = writable(out, ".json", ".npz", ".bif")
     released, graph = load(source, progress=True), None if network is None else read_network(network)
+    if public is not None:
+        if how["prior"] is not None:
+            raise click.UsageError("--public is a prior; leave --prior out")
+        subject = getattr(released_value(released)[0], "network", None) if graph is None else graph
+        if subject is None:
+            raise click.UsageError("--public is for a release of a network's tables")
+        how["prior"] = _public_prior(public, subject)
     chosen = methods.PlugIn(counts) if method == "plug-in" else method
     learned: Any = telling(lambda: posterior(released, method=chosen, network=graph, progress=True, **how))
     if facts := getattr(learned, "diagnostics", None):
@@ -286,3 +301,11 @@ def posterior(source: str, network: str | None, method: str, counts: Any, out: P
     with delivering(out):
         telling(lambda: save(learned, out, progress=True))
     say(f"wrote {out}: {learned.provenance}")
+
+
+def _public_prior(path: str, graph: Any) -> Any:
+    from dpgraph.inference.network.public import PublicPrior
+    from dpgraph.statistics.rows.codes import encode
+
+    codes = encode(path, graph.domain).columns
+    return PublicPrior({name: [graph.domain.levels(name)[code] for code in column] for name, column in codes.items()})

@@ -19,6 +19,7 @@ from dpgraph.inference.methods import PlugIn
 from dpgraph.inference.network.evidence import check_graph, read_released
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.network.posterior import is_beyond_tables, network_posterior, posterior_beyond_tables
+from dpgraph.inference.network.public import PublicPrior
 from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import joined, joint_release, released_value
@@ -65,11 +66,11 @@ def posterior(
     Args:
         noisy: A release of noisy counts, coefficients or moments, or its value; or a list of releases of the same rows;
             for ``"plug-in"`` also tables that ``reconcile`` made.
-        prior: For a network the Dirichlet concentration of every cell, above 0, or ``HierarchicalPrior(...)``, by name
-            ``"hierarchical"``, which is learned by chains of records; for an exponential family ``family.prior(...)``;
-            for a regression ``RegressionPrior(...)``. None is ``"hierarchical"`` for a network's records and 1 for its
-            other methods, the uniform prior for a binomial or multinomial family, and the default
-            ``RegressionPrior()``; other families need one.
+        prior: For a network the Dirichlet concentration of every cell, above 0, or one that is learned by chains of
+            records: ``HierarchicalPrior(...)``, by name ``"hierarchical"``, or ``PublicPrior(table)``; for an
+            exponential family ``family.prior(...)``; for a regression ``RegressionPrior(...)``. None is
+            ``"hierarchical"`` for a network's records and 1 for its other methods, the uniform prior for a binomial or
+            multinomial family, and the default ``RegressionPrior()``; other families need one.
         method: One of the above.
         draws: How many draws; with records, of each chain.
         seed: For the draws, a number or a Generator; the release is public, so a seed is fine here.
@@ -106,11 +107,13 @@ def posterior(
     """
     settings = {"prior": prior, "method": method, "draws": draws, "progress": progress}
     value, provenance = released_value(joint_release(noisy) if isinstance(noisy, list | tuple) else noisy)
+    if isinstance(prior, PublicPrior):
+        provenance = prior.recorded(provenance)
     plug_in = method == "plug-in" or isinstance(method, PlugIn)
     if network is not None and not plug_in and is_beyond_tables(value, network):
         made = posterior_beyond_tables(value, network, rng=seeded(seed), **settings)
     else:
-        value, provenance = read_released(noisy, network)
+        value, _ = read_released(noisy, network)
         check_graph(value)
         check_whole_number("draws", draws, 1)
         described = value.network if isinstance(value, Tables) else getattr(value, "description", None)

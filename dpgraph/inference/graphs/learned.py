@@ -18,6 +18,7 @@ from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import evidence_for
 from dpgraph.inference.network.posterior import holds_families, posterior_beyond_tables, seconds_of_records
 from dpgraph.inference.network.prior import HierarchicalPrior
+from dpgraph.inference.network.public import PublicPrior
 from dpgraph.inference.posterior import posterior
 from dpgraph.inference.queries.tables import DrawnTables, tables_given
 from dpgraph.privacy.errors import InferenceError
@@ -178,6 +179,8 @@ class LearnedNetwork:
             return averaged_posterior(self.release, self.network, self._constraints, **settings)
         if tables:
             return posterior(self.release, network=self.network, **settings)
+        if isinstance(prior := settings.get("prior"), PublicPrior):
+            provenance = prior.recorded(provenance)
         rng = seeded(settings.pop("seed", None))
         made = posterior_beyond_tables(value, self.network, rng=rng, **settings).judged()
         warn_if_not_mixed(made.diagnostics)

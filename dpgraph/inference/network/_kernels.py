@@ -325,6 +325,22 @@ def sweep(
     return n
 
 
+def picked(rng: np.random.Generator, weight: Reals) -> int:
+    """A place with probability proportional to exp of its weight; ``weight`` is overwritten."""
+    most, total = weight[0], 0.0
+    for g in range(1, weight.size):
+        most = max(most, weight[g])
+    for g in range(weight.size):
+        weight[g] = math.exp(weight[g] - most)
+        total += weight[g]
+    left = rng.random() * total - weight[0]
+    g = 0
+    while left >= 0.0 and g < weight.size - 1:
+        g += 1
+        left -= weight[g]
+    return g
+
+
 def concentration_chosen(
     rng: np.random.Generator, grid: Reals, centre: Reals, counts: Integers, weight: Reals
 ) -> float:
@@ -348,18 +364,7 @@ def concentration_chosen(
                 for g in range(grid.size):
                     share = grid[g] * centre[k]
                     weight[g] += math.lgamma(share + counts[first + k]) - math.lgamma(share)
-    most, total_weight = weight[0], 0.0
-    for g in range(1, grid.size):
-        most = max(most, weight[g])
-    for g in range(grid.size):
-        weight[g] = math.exp(weight[g] - most)
-        total_weight += weight[g]
-    left = rng.random() * total_weight - weight[0]
-    g = 0
-    while left >= 0.0 and g < grid.size - 1:
-        g += 1
-        left -= weight[g]
-    return grid[g]
+    return grid[picked(rng, weight)]
 
 
 def centre_drawn(
@@ -409,3 +414,45 @@ def relearned(
             for cell in range(first, last):
                 layout.prior[cell] = concentration * centre[(cell - first) % levels]
         at += levels
+
+
+def followed(
+    rng: np.random.Generator,
+    prior: Reals,
+    counts: Integers,
+    sizes: Integers,
+    public: Reals,
+    worth: Reals,
+    grid: Reals,
+    held: Reals,
+    choice: Integers,
+    weight: Reals,
+) -> None:
+    """Draws how closely each row follows the public one, its table integrated out, and sets the prior of those that do.
+
+    ``prior`` has the concentrations of rows that follow nothing, choice 0; choice g weighs the public row as
+    ``grid[g - 1]`` records, less than the ``worth`` records that it is known from (proofs.md P129). ``held`` has how
+    often each choice is made by the other rows, and before any, ``weight`` room for a number for each choice.
+    """
+    first = 0
+    for row in range(sizes.size):
+        last = first + sizes[row]
+        held[choice[row]] -= 1.0
+        own, total = 0.0, 0
+        for k in range(first, last):
+            own += prior[k]
+            total += counts[k]
+        for g in range(held.size):
+            mass = own if g == 0 else grid[g - 1] / (1.0 + grid[g - 1] / worth[row])
+            weight[g] = math.log(held[g]) + math.lgamma(mass) - math.lgamma(mass + total)
+            for k in range(first, last):
+                if counts[k] > 0:
+                    cell = prior[k] if g == 0 else mass * public[k]
+                    weight[g] += math.lgamma(cell + counts[k]) - math.lgamma(cell)
+        g = picked(rng, weight)
+        choice[row] = g
+        held[g] += 1.0
+        if g > 0:
+            for k in range(first, last):
+                prior[k] = grid[g - 1] / (1.0 + grid[g - 1] / worth[row]) * public[k]
+        first = last

@@ -51,19 +51,20 @@ def draw_by_records(
     thin: int = 1,
     progress: bool = False,
     hierarchy: HierarchicalPrior | None = None,
+    public: PublicRows | None = None,
 ) -> PosteriorDraws:
     """Draws of every table given the released tables of one data set, or of several with different rows.
 
     Chains run in threads, from different perturbations of the release; step sizes adapt in burn-in alone. A sweep costs
     O(n (variables + tables)), memory a byte or two for each variable of each record. ``concentration`` is the Dirichlet
     prior of every variable, axes (variable, *parents), above 0; with a ``hierarchy`` only of variables without parents,
-    and where chains start.
+    and where chains start. ``public`` are rows that those of the tables may follow, with a hierarchy.
     """
     parts = (given,) if isinstance(given, Evidence) else tuple(given)
     network, plan = parts[0].network, Plan(draws, burn_in, thin)
     with progress_bar(progress, plan.sweeps, "sweeps of each chain") as tick:
         done = run_chains(
-            lambda _, own: RecordChain(parts, concentration, plan, passes, hierarchy, own),
+            lambda _, own: RecordChain(parts, concentration, plan, passes, hierarchy, own, public),
             plan,
             rng.spawn(chains),
             tick,
@@ -156,6 +157,52 @@ class Latent:
         return _kernels.Room(np.empty_like(self.records), start, held[0], held[1])
 
 
+@dataclass(frozen=True, eq=False)
+class PublicRows:
+    """Public tables, axes (variable, *parents), and the records each of their rows is known from, axes (*parents).
+
+    ``grid`` has the records that a row may weigh, ``before`` how often each choice was made before any row: to follow
+    nothing, and each of the grid.
+    """
+
+    tables: Mapping[str, Reals]
+    worth: Mapping[str, Reals]
+    grid: Reals
+    before: Reals
+
+
+@dataclass(eq=False)
+class Following:
+    """How closely each row of a chain's tables follows the public one: 0 not at all, g as ``grid[g - 1]`` records."""
+
+    fixed: Reals
+    public: Reals
+    worth: Reals
+    grid: Reals
+    held: Reals
+    choice: Integers
+
+    @classmethod
+    def of(cls, network: Network, public: PublicRows, prior: Reals) -> Following:
+        """No row follows any; ``prior`` has the concentrations of rows whose prior is not learned."""
+        worth = np.concatenate([public.worth[name].reshape(-1) for name in network.order])
+        held, none = public.before + 0.0, np.zeros(worth.size, np.int64)
+        held[0] += worth.size
+        return cls(prior.copy(), flat_tables(network, public.tables), worth, public.grid, held, none)
+
+    def others(self, counts: Integers, prior: Reals, sizes: Integers) -> Integers:
+        """The counts of rows that follow none, for what these have in common; sets the prior back."""
+        prior[:] = self.fixed
+        return np.where(np.repeat(self.choice > 0, sizes), 0, counts)
+
+    def draw(self, rng: np.random.Generator, prior: Reals, counts: Integers, sizes: Integers) -> None:
+        """How closely each row follows now, and its prior, in place."""
+        weight = np.empty_like(self.held)
+        compiled(_kernels.followed)(
+            rng, prior, counts, sizes, self.public, self.worth, self.grid, self.held, self.choice, weight
+        )
+
+
 class RecordChain:
     """A chain over the tables and the latent rows of every data set.
 
@@ -171,12 +218,14 @@ class RecordChain:
         passes: int,
         hierarchy: HierarchicalPrior | None,
         rng: np.random.Generator,
+        public: PublicRows | None = None,
     ) -> None:
         self._plan, self._passes, self._hierarchy, self._rng = plan, passes, hierarchy, rng
         layouts = [kernel_layout(one, concentration) for one in given]
         self._prior = layouts[0].prior
         self._layouts = [layout._replace(prior=self._prior) for layout in layouts]
         self._sizes, self._centres = row_sizes(layouts[0]), uniform_centres(layouts[0])
+        self._following = None if public is None else Following.of(given[0].network, public, self._prior)
         self.latent = [Latent.of(one, concentration, rng, self._sizes.size) for one in given]
         self.theta, self.n = np.empty((plan.draws, self._prior.size)), np.empty(plan.draws, np.int64)
         self.mean, self.tally = np.zeros(self._prior.size), np.zeros(6, np.int64)
@@ -186,7 +235,11 @@ class RecordChain:
         prior, burning = self._prior, i < self._plan.burn_in
         if self._hierarchy is not None:
             learned = self._hierarchy.grid, self._hierarchy.centre, self._centres, np.empty_like(self._hierarchy.grid)
-            compiled(_kernels.relearned)(self._rng, self._layouts[0], self._counts(), *learned)
+            counts, following = self._counts(), self._following
+            own = counts if following is None else following.others(counts, prior, self._sizes)
+            compiled(_kernels.relearned)(self._rng, self._layouts[0], own, *learned)
+            if following is not None:
+                following.draw(self._rng, prior, counts, self._sizes)
         self._theta = draw_rows(self._rng, prior + self._counts(), self._sizes)
         for layout, mine in zip(self._layouts, self.latent, strict=True):
             if len(self.latent) > 1:

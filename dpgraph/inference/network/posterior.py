@@ -13,7 +13,7 @@ from dpgraph.inference.arguments import check_above_zero, check_whole_number
 from dpgraph.inference.counts.many_cells import MANY
 from dpgraph.inference.methods import Automatic, Normal, Records, chosen_method, method_name
 from dpgraph.inference.network.by_normal import draw_by_normal, too_rough
-from dpgraph.inference.network.by_records import draw_by_records
+from dpgraph.inference.network.by_records import PublicRows, draw_by_records
 from dpgraph.inference.network.by_tables import draw_by_tables
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import (
@@ -26,6 +26,7 @@ from dpgraph.inference.network.evidence import (
 )
 from dpgraph.inference.network.plug_in import plug_in_posterior
 from dpgraph.inference.network.prior import HierarchicalPrior
+from dpgraph.inference.network.public import PublicPrior
 from dpgraph.privacy.errors import ApproximationWarning, InferenceError, PriorWarning
 from dpgraph.structure.joint import PooledCounts, Several, learning
 from dpgraph.structure.margins import Margins
@@ -66,13 +67,14 @@ def network_posterior(
     network: Network,
     noisy: NoisyCounts | NoisyCoefficients | Several,
     *,
-    prior: float | str | HierarchicalPrior | None = None,
+    prior: float | str | HierarchicalPrior | PublicPrior | None = None,
     method: Any = "auto",
     draws: int = 1000,
     rng: np.random.Generator,
     progress: bool = False,
 ) -> Any:
     """Draws of every probability table, or Dirichlet laws by the plug-in; arguments as of ``inference.posterior``."""
+    public, prior = read_public(prior, network)
     asked, (hierarchy, cells) = chosen_method(method, METHODS), read_prior(prior)
     if isinstance(asked, methods.PlugIn) and hierarchy is None:
         return plug_in_posterior(noisy, prior=cells, counts=asked.counts, progress=progress)
@@ -88,12 +90,12 @@ def network_posterior(
         chosen = replace(chosen, thin=chosen.thin * int(np.clip(UNHURRIED / max(seconds, 1e-9), 1, MOST_SWEEPS)))
     if hierarchy is not None and not isinstance(chosen, Records):
         name = method_name(chosen, METHODS)
-        raise InferenceError(f"prior must be a number for method {name!r}: a hierarchical one needs method 'records'")
+        raise InferenceError(f"prior must be a number for method {name!r}: one that learns needs method 'records'")
     match chosen:
         case Records():
             learned = HierarchicalPrior() if prior is None else hierarchy
-            settings = {"rng": rng, "draws": draws, "progress": progress, "hierarchy": learned, **vars(chosen)}
-            drawn = draw_by_records(given, concentration, **settings)
+            settings = {"rng": rng, "draws": draws, "progress": progress, "hierarchy": learned, "public": public}
+            drawn = draw_by_records(given, concentration, **settings, **vars(chosen))
         case Normal(shrink=shrink):
             if pooled and (rough := too_rough(noisy, shrink=shrink)):
                 warnings.warn(
@@ -156,19 +158,26 @@ def posterior_beyond_tables(
             "chains dg.methods.Records(burn_in=2000, thin=5)"
         )
     check_whole_number("draws", draws, 1)
+    public, prior = read_public(prior, network)
     hierarchy, cells = read_prior("hierarchical" if prior is None else prior)
-    settings: dict[str, Any] = vars(method) if isinstance(method, Records) else {}
+    settings: dict[str, Any] = dict(vars(method)) if isinstance(method, Records) else {}
     given, concentration = evidence_for(network, value), concentration_tables(network, cells)
-    made = draw_by_records(
-        given, concentration, rng=rng, draws=draws, progress=progress, hierarchy=hierarchy, **settings
-    )
+    settings |= {"hierarchy": hierarchy, "public": public, "progress": progress}
+    made = draw_by_records(given, concentration, rng=rng, draws=draws, **settings)
     return replace(made, reason="no table holds some family")
+
+
+def read_public(prior: Any, network: Network) -> tuple[PublicRows | None, Any]:
+    """The public rows of a prior that has them, and the prior of rows that follow none."""
+    return (prior.rows(network), prior.otherwise) if isinstance(prior, PublicPrior) else (None, prior)
 
 
 def read_prior(prior: Any) -> tuple[HierarchicalPrior | None, float]:
     """The prior of concentrations where learning is asked for, and the concentration where they are not learned."""
     if isinstance(prior, HierarchicalPrior):
         return prior, DEFAULT_PRIOR
+    if isinstance(prior, PublicPrior):
+        raise InferenceError('a public prior is for dg.posterior and learned.posterior(graphs="chosen")')
     if isinstance(prior, str) and prior == "hierarchical":
         return HierarchicalPrior(), DEFAULT_PRIOR
     cells: Any = DEFAULT_PRIOR if prior is None else prior

@@ -49,8 +49,8 @@ MUTANTS = (
     Mutant(
         "a prior learned from the rows of one release",
         "inference/network/by_records.py",
-        "(self._rng, self._layouts[0], self._counts(),",
-        "(self._rng, self._layouts[0], self.latent[0].counts,",
+        "counts, following = self._counts(), self._following",
+        "counts, following = self.latent[0].counts, self._following",
         (f"{POOLED}::test_a_prior_that_learns_reads_the_rows_of_both_data_sets",),
     ),
     Mutant(

@@ -4,6 +4,7 @@ from tests.mutants.planting import Mutant
 
 LAWS, DRAWS = "tests/privacy/test_measurements.py", "tests/inference/test_draws.py"
 VERB = "tests/inference/test_posterior.py"
+PUBLIC = "tests/inference/network/test_public.py"
 RECORDS = "tests/inference/network/test_by_records.py"
 NORMAL, CHAIN = "tests/inference/network/test_by_normal.py", "tests/inference/counts/test_table_chain.py"
 AUDIT = "tests/test_audit.py"
@@ -124,6 +125,27 @@ MUTANTS = (
         "weight[g] += math.lgamma(grid[g]) - math.lgamma(grid[g] + total)",
         "weight[g] += 0.0",
         (f"{RECORDS}::test_a_centre_and_a_concentration_given_counts",),
+    ),
+    Mutant(
+        "a public row chosen whatever the others choose",
+        "inference/network/_kernels.py",
+        "weight[g] = math.log(held[g]) + math.lgamma(mass)",
+        "weight[g] = math.lgamma(mass)",
+        (f"{PUBLIC}::test_the_posterior_under_a_public_table_enumerated[gaussian]",),
+    ),
+    Mutant(
+        "rows that follow public ones in what the others have in common",
+        "inference/network/by_records.py",
+        "return np.where(np.repeat(self.choice > 0, sizes), 0, counts)",
+        "return counts",
+        (f"{PUBLIC}::test_the_posterior_under_a_public_table_enumerated[gaussian]",),
+    ),
+    Mutant(
+        "a public model of the same release, counted twice",
+        "inference/network/public.py",
+        "if any(id(event) in known for event in mine.event.priced):",
+        "if False:",
+        (f"{PUBLIC}::test_the_release_behind_a_model_is_in_the_record_and_counts_once",),
     ),
     Mutant(
         "a learned prior that never reaches the tables",
