@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 import dpgraph as dg
+from dpgraph.inference.network.public import public_rows
 
 SHARES, EPSILONS = (0.0, 0.05, 0.2, 0.8), ("0.1", "1")
 #: Levels and parents of simulated worlds.
@@ -64,7 +65,7 @@ def one(seed: int, epsilon: str, rows: int, draws: int, cps: Path | None, south:
     noise, budget = dg.testing.SeededNoise(seed), dg.Budget(100)
     released = dg.release(counts, dg.LaplaceMechanism(epsilon), budget=budget, noise=noise)
     tables = [dg.sample_rows(shifted(public, share, rng), size, rng) for share in SHARES]
-    method = dg.methods.Records(chains=2, burn_in=1000, thin=8)
+    method = dg.methods.Records(chains=1, burn_in=800, thin=6)
     return [
         scores(truth, dg.posterior(released, prior=prior, method=method, draws=draws, seed=seed), seed)
         for prior in ("hierarchical", *map(dg.PublicPrior, tables))
@@ -104,7 +105,7 @@ def scores(truth: dg.Probabilities, drawn: Any, seed: int) -> tuple[float, float
 
 def parents_joint(truth: dg.Probabilities, name: str) -> Any:
     """How frequent each configuration of a variable's parents is."""
-    network, parents = truth.network, truth.network.parents[name]
+    parents = truth.network.parents[name]
     if not parents:
         return np.ones(1)
     return dg.query(truth, list(parents)).mean.ravel()
@@ -130,7 +131,7 @@ def of_cps(path: Path, rows: int, south: bool, rng: np.random.Generator) -> tupl
 
 def fitted(network: dg.Network, rows: Any) -> dg.Probabilities:
     """The conditional tables of rows; the even ones where there are no rows."""
-    tables: Any = dg.PublicPrior(rows).rows(network).tables
+    tables: Any = public_rows(dg.PublicPrior(rows), network).tables
     return dg.Probabilities(network, tables)
 
 

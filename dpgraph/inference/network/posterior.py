@@ -26,7 +26,7 @@ from dpgraph.inference.network.evidence import (
 )
 from dpgraph.inference.network.plug_in import plug_in_posterior
 from dpgraph.inference.network.prior import HierarchicalPrior
-from dpgraph.inference.network.public import PublicPrior
+from dpgraph.inference.network.public import PublicPrior, public_rows
 from dpgraph.privacy.errors import ApproximationWarning, InferenceError, PriorWarning
 from dpgraph.structure.joint import PooledCounts, Several, learning
 from dpgraph.structure.margins import Margins
@@ -169,7 +169,7 @@ def posterior_beyond_tables(
 
 def read_public(prior: Any, network: Network) -> tuple[PublicRows | None, Any]:
     """The public rows of a prior that has them, and the prior of rows that follow none."""
-    return (prior.rows(network), prior.otherwise) if isinstance(prior, PublicPrior) else (None, prior)
+    return (public_rows(prior, network), prior.otherwise) if isinstance(prior, PublicPrior) else (None, prior)
 
 
 def read_prior(prior: Any) -> tuple[HierarchicalPrior | None, float]:

@@ -39,8 +39,8 @@ EVEN = 1e-4
 class PublicPrior:
     """Rows of a table may follow those of a public table or model; how closely is learned from the release.
 
-    A good public table helps, and rows that it has wrong are left as ``HierarchicalPrior`` would have them. What is
-    public is your assertion: its rows have no protection, and nobody of the release may be among them.
+    A good public table helps. Rows that differ from it are left as ``HierarchicalPrior`` would have them. You assert
+    that the table is public: its rows have no protection, and nobody of the release may be among them.
 
     Attributes:
         public: A data frame of public rows, or a mapping from names to columns, with every variable of the network; an
@@ -56,9 +56,14 @@ class PublicPrior:
 
     >>> import dpgraph as dg
     >>> network = dg.Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"wet": ["rain"]})
+    >>> from dpgraph.privacy.measurements import DiscreteLaplace
+    >>> from dpgraph.structure.tables import NoisyCounts
+    >>> family = ("wet", "rain")
+    >>> noisy = NoisyCounts(network, {family: [[61, 3], [9, 27]]}, {family: DiscreteLaplace(9.0)}, n=100)
     >>> last_year = {"rain": ["no"] * 70 + ["yes"] * 30, "wet": ["no"] * 60 + ["yes"] * 40}
-    >>> dg.PublicPrior(last_year).rows(network).tables["wet"].round(2).tolist()
-    [[0.85, 0.02], [0.15, 0.98]]
+    >>> found = [dg.posterior(noisy, prior=prior, seed=0).mean() for prior in (None, dg.PublicPrior(last_year))]
+    >>> [round(float(mean.table("wet")[1, 1]), 1) for mean in found]
+    [0.7, 0.9]
     """
 
     public: Any = field(repr=False)
@@ -82,20 +87,9 @@ class PublicPrior:
                 "other rows the mean of its posterior is a model: dg.PublicPrior(dg.posterior(release).mean())"
             )
 
-    def rows(self, network: Network) -> PublicRows:
-        """The public rows of a network's tables, none of them with a 0.
-
-        Raises:
-            DomainError: If a variable is missing, or has other levels.
-        """
-        read = _of_model if isinstance(self.public, Probabilities) else _of_rows
-        tables, worth = read(self.public, network)
-        grid = np.geomspace(self.lowest, self.highest, self.steps)
-        return PublicRows(tables, worth, grid, np.array([1.0] + [1 / self.steps] * self.steps))
-
     def sample(self, network: Network, rng: np.random.Generator) -> Probabilities:
         """Tables drawn from the prior: a world to simulate, near the public one in some of its rows or in all."""
-        public, others = self.rows(network), self.otherwise.sample(network, rng)
+        public, others = public_rows(self, network), self.otherwise.sample(network, rng)
         chances = rng.dirichlet(public.before)
         tables: dict[str, Reals] = {}
         for name, table in public.tables.items():
@@ -117,6 +111,14 @@ class PublicPrior:
             if any(id(event) in known for event in mine.event.priced):
                 raise InferenceError("the public model was learned from this release, which would count twice")
         return joined([provenance, mine])
+
+
+def public_rows(prior: PublicPrior, network: Network) -> PublicRows:
+    """The public rows of a network's tables, none of them with a 0; refuses a variable that is missing or another."""
+    read = _of_model if isinstance(prior.public, Probabilities) else _of_rows
+    tables, worth = read(prior.public, network)
+    grid = np.geomspace(prior.lowest, prior.highest, prior.steps)
+    return PublicRows(tables, worth, grid, np.array([1.0] + [1 / prior.steps] * prior.steps))
 
 
 def _of_rows(rows: Any, network: Network) -> tuple[dict[str, Reals], dict[str, Reals]]:

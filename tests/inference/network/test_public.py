@@ -9,8 +9,11 @@ from scipy import stats
 from scipy.special import gammaln, logsumexp
 
 import dpgraph as dg
+from dpgraph.inference._kernels import compiled
+from dpgraph.inference.network import _kernels
 from dpgraph.inference.network.by_records import PublicRows, draw_by_records
 from dpgraph.inference.network.evidence import concentration_tables
+from dpgraph.inference.network.public import public_rows
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace
 from tests.inference.network.test_by_records import (
     HIERARCHY,
@@ -93,38 +96,38 @@ def test_the_posterior_under_a_public_table_enumerated(given, sizes):
 
 @pytest.mark.proof
 def test_the_posterior_is_calibrated_where_worlds_are_near_the_public_one():
-    """Worlds from the prior itself: each of 20 parameters is within its critical value at 1e-6 / 20 over 300 worlds."""
+    """Worlds from the prior itself: each of 20 parameters is within its critical value at 1e-6 / 20 over 200 worlds."""
     prior, ranks = dg.PublicPrior(ROWS), []
-    for stream in np.random.SeedSequence(5).spawn(300):
+    for stream in np.random.SeedSequence(5).spawn(200):
         rng = np.random.default_rng(stream)
         truth = prior.sample(NETWORK, rng)
         method = dg.methods.Records(chains=1, burn_in=300, thin=8)
         made = dg.posterior(released(truth, rng), prior=prior, method=method, draws=100, seed=rng)
         parts = [rank(truth.table(v)[:-1], made.flat(v)[:, :-1], rng).ravel() for v in NETWORK.domain.names]
         ranks.append(np.concatenate(parts))
-    assert distances(np.stack(ranks)).max() < stats.kstwo.isf(1e-6 / 20, 300)
+    assert distances(np.stack(ranks)).max() < stats.kstwo.isf(1e-6 / 20, 200)
 
 
 def test_public_rows_are_counted_in_the_tables_whose_values_they_have():
     rows = {"a": [0, 0, 1, None, 1, 0], "b": [1, None, 0, 0, 0, None]}
-    found = dg.PublicPrior(rows).rows(PAIR)
+    found = public_rows(dg.PublicPrior(rows), PAIR)
     # a is 3 to 2, and a record for each level is spread as 4 to 3; b as 3 to 2 in three complete rows
     assert found.tables["a"].tolist() == pytest.approx([(3 + 8 / 7) / 7, (2 + 6 / 7) / 7])
     assert found.tables["b"].T.tolist() == [pytest.approx([1.2 / 3, 1.8 / 3]), pytest.approx([3.2 / 4, 0.8 / 4])]
     assert found.worth["b"].tolist() == pytest.approx([3, 4])
     with_more = pd.DataFrame(rows).assign(c="x")
-    assert np.array_equal(dg.PublicPrior(with_more).rows(PAIR).tables["b"], found.tables["b"])
+    assert np.array_equal(public_rows(dg.PublicPrior(with_more), PAIR).tables["b"], found.tables["b"])
 
 
 def test_a_public_model_of_other_families_is_read_by_its_joint():
     turned = dg.Network.of(PAIR.domain, {"a": ["b"]})
     model = dg.Probabilities(turned, {"b": [0.25, 0.75], "a": [[0.2, 0.6], [0.8, 0.4]]})
-    found = dg.PublicPrior(model).rows(PAIR)
+    found = public_rows(dg.PublicPrior(model), PAIR)
     assert found.tables["a"] == pytest.approx(np.array([0.5, 0.5]))
     assert found.tables["b"] == pytest.approx(np.array([[0.1, 0.4], [0.9, 0.6]]), abs=1e-4)
     assert np.isinf(found.worth["b"]).all()
     certain = dg.Probabilities(PAIR, {"a": [1.0, 0.0], "b": [[1.0, 0.0], [0.0, 1.0]]})
-    assert all((table > 0).all() for table in dg.PublicPrior(certain).rows(PAIR).tables.values())
+    assert all((table > 0).all() for table in public_rows(dg.PublicPrior(certain), PAIR).tables.values())
 
 
 RELEASED = released(dg.HierarchicalPrior().sample(NETWORK, np.random.default_rng(1)), np.random.default_rng(2))
@@ -189,3 +192,19 @@ def test_draws_under_it_are_saved_and_a_learned_network_takes_it(tmp_path):
     assert learned.posterior(**settings).method == "records"
     with pytest.raises(dg.errors.InferenceError, match="a public prior is for "):
         learned.posterior(graphs="averaged", **settings)
+
+
+def test_compiled_and_plain_choices_are_the_same():
+    """Five rows of three levels, one of them public and without records, twenty times."""
+    counts, sizes = np.array([9, 1, 0, 3, 3, 4, 0, 0, 0, 1, 0, 0, 50, 20, 30], np.int64), np.full(5, 3)
+    public = np.random.default_rng(0).dirichlet(np.ones(3), 5).reshape(-1)
+    found = []
+    for loop in (compiled(_kernels.followed), _kernels.followed):
+        rng, held, choice = np.random.default_rng(1), np.array([6.0, 0.5, 0.5]), np.zeros(5, np.int64)
+        for _ in range(20):
+            prior = np.full(15, 0.7)
+            loop(rng, prior, counts, sizes, public, np.full(5, 40.0), PUBLIC.grid, held, choice, np.empty(3))
+            found.append(np.concatenate([prior, held, choice]))
+    assert len({tuple(one[15:]) for one in found}) > 3
+    assert np.allclose(found[:20], found[20:], rtol=1e-12)
+    assert held.sum() == 7
