@@ -431,7 +431,7 @@ def followed(
     """Draws how closely each row follows the public one, its table integrated out, and sets the prior of those that do.
 
     ``prior`` has the concentrations of rows that follow nothing, choice 0; choice g weighs the public row as
-    ``grid[g - 1]`` records, less than the ``worth`` records that it is known from (proofs.md P129). ``held`` has how
+    ``grid[g - 1]`` records, less than the ``worth`` records that it is known from (proofs.md P130). ``held`` has how
     often each choice is made by the other rows, and before any, ``weight`` room for a number for each choice.
     """
     first = 0

@@ -1,7 +1,7 @@
 """A public table as a start: the prior of a network whose rows may follow public ones, as closely as the release says.
 
 Each row of each table follows nothing, under ``HierarchicalPrior``, or it is Dirichlet about the public row and weighs
-it as many records as one of a grid. How often rows choose which is learned, from all tables together (proofs.md P129).
+it as many records as one of a grid. How often rows choose which is learned, from all tables together (proofs.md P130).
 A public row that is known from few records never weighs more than these.
 """
 
