@@ -26,7 +26,7 @@ from dpgraph.privacy.checks import near
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Provenance, joined
 from dpgraph.structure.conversion import is_table
-from dpgraph.structure.domain import DomainError
+from dpgraph.structure.domain import Bins, DomainError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities, Reals
@@ -43,9 +43,9 @@ class PublicPrior:
     that the table is public: its rows have no protection, and nobody of the release may be among them.
 
     Attributes:
-        public: A data frame of public rows, or a mapping from names to columns, with every variable of the network; an
-            incomplete row counts in the tables whose values it has. Or a public model, ``Probabilities``, such as the
-            mean of a posterior given a release of other rows.
+        public: A data frame of public rows, or a mapping from names to columns, with every variable of the network; a
+            null counts as the declared missing level, else its row in the tables whose values it has. Or a public
+            model, ``Probabilities``, such as the mean of a posterior given a release of other rows.
         lowest: The fewest records that a public row may weigh where it is followed.
         highest: The most.
         steps: How many weights are possible, evenly spread on the log scale.
@@ -128,6 +128,10 @@ def _of_rows(rows: Any, network: Network) -> tuple[dict[str, Reals], dict[str, R
         if name not in names:
             raise DomainError(f"the public table has no column {name!r}{near(name, names)}")
     codes, _ = codes_of_rows(network, {name: rows[name] for name in network.domain.names})
+    for name, variable in network.domain.variables.items():
+        level = ("missing" if variable.missing else None) if isinstance(variable, Bins) else variable.missing
+        if level is not None and (code := variable.code(level)) is not None:
+            codes[name] = np.where(codes[name] == UNSEEN, code, codes[name])
     tables: dict[str, Reals] = {}
     worth: dict[str, Reals] = {}
     for name in network.domain.names:

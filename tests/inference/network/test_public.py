@@ -119,6 +119,16 @@ def test_public_rows_are_counted_in_the_tables_whose_values_they_have():
     assert np.array_equal(public_rows(dg.PublicPrior(with_more), PAIR).tables["b"], found.tables["b"])
 
 
+def test_nulls_of_public_rows_count_as_the_declared_missing_level():
+    domain = {"age": dg.Bins([0, 20, 90], missing=True), "job": dg.Categories(["x", "?"], missing="?")}
+    rows = pd.DataFrame({"age": [5.0, 30.0, None, 40.0], "job": ["x", None, None, "x"]})
+    found = public_rows(dg.PublicPrior(rows), dg.Network.of(domain, {}))
+    assert found.tables["age"].tolist() == pytest.approx(
+        [(1 + 3 * 2 / 7) / 7, (2 + 3 * 3 / 7) / 7, (1 + 3 * 2 / 7) / 7]
+    )
+    assert found.tables["job"].tolist() == [0.5, 0.5]
+
+
 def test_a_public_model_of_other_families_is_read_by_its_joint():
     turned = dg.Network.of(PAIR.domain, {"a": ["b"]})
     model = dg.Probabilities(turned, {"b": [0.25, 0.75], "a": [[0.2, 0.6], [0.8, 0.4]]})
