@@ -72,7 +72,7 @@ def unused_categories(frame):
     for name in frame.columns:
         values = frame[name]
         kinds = {type(value) for value in values.dropna()}
-        extra = ["never seen"] if kinds == {str} else [-98765] if kinds <= {int, float} else []
+        extra = ["never seen"] if kinds == {str} else [-98765] if kinds and kinds <= {int, float} else []
         dtype = pd.CategoricalDtype([*extra, *values.dropna().unique()])
         made[name] = pd.Categorical(values, dtype=dtype)
     return pd.DataFrame(made)
