@@ -95,12 +95,17 @@ def read(name: str, folder: Path) -> pd.DataFrame:
     return rows.assign(**clipped)[[*edges, *words]]
 
 
+def declared(rows: pd.DataFrame, edges: dict[str, list[float]]) -> dict[str, dg.Bins]:
+    """The bins of numbers, whole ones where the published rows hold no other."""
+    return {name: dg.Bins(ends, whole=bool((rows[name] % 1 == 0).all())) for name, ends in edges.items()}
+
+
 def binned(rows: pd.DataFrame, edges: dict[str, list[float]]) -> pd.DataFrame:
     """The same with every number at the mean of its bin's."""
     made = rows.copy()
-    for name, ends in edges.items():
-        middles = np.array(dg.Bins(ends).middles)
-        made[name] = middles[np.clip(np.searchsorted(ends, rows[name], "right") - 1, 0, len(middles) - 1)]
+    for name, bins in declared(rows, edges).items():
+        middles = np.array(bins.middles)
+        made[name] = middles[np.clip(np.searchsorted(bins.edges, rows[name], "right") - 1, 0, len(middles) - 1)]
     return made
 
 
@@ -158,7 +163,7 @@ def main(sets: str, releases: int, peers: int, epsilon: float, as_is: bool, grap
         raw = read(name, data)
         rows = binned(raw, edges)
         truth, error = fitted(name, rows)
-        domain: dict[str, Any] = {one: dg.Bins(ends) for one, ends in edges.items()} | words
+        domain: dict[str, Any] = declared(raw, edges) | words
         features = [one for one in domain if one != target]
         family: Any = "linear" if target in edges else "logistic"
         ways: dict[str, list[Any]] = {"all pairs": [], "its own release": []}
