@@ -1,10 +1,11 @@
 """What a public table as a prior is worth, and what a wrong one costs.
 
 Rows are released with Laplace noise, one replaced. The public table has as many rows (simulated worlds), or the other
-rows (CPS 1988); a share of the cells of its conditional tables is replaced by cells of another world. Error: the mean
-total variation between the posterior mean's tables and the truth's, over configurations of parents as frequent as they
-are (error) or all alike (alike). Printed is the ratio to the error without a public table, with the standard error over
-the seeds, and for simulated worlds how often 90 % intervals of 30 answers hold the truth.
+rows (CPS 1988, where the private rows' own tables stand for the truth; with ``--south`` the private rows are of the
+South and the public ones are not). A share of the cells of its conditional tables is replaced by cells of another
+world. Error: the mean total variation between the posterior mean's tables and the truth's, over configurations of
+parents as frequent as they are (error) or all alike (alike). Printed is the ratio to the error without a public table,
+with the standard error over the seeds, and for simulated worlds how often 90 % intervals of 30 answers hold the truth.
 
     python benchmarks/public_prior.py [--seeds 10] [--rows 2000] [--cps PATH/cps1988.csv] [--south]
 """
@@ -46,8 +47,9 @@ def main(seeds: int, rows: int, draws: int, cps: Path | None, south: bool) -> No
         for at, share in enumerate(("none", *SHARES)):
             ratio = found[:, at, :2] / found[:, 0, :2]
             mean, error = ratio.mean(axis=0), ratio.std(axis=0, ddof=1) / np.sqrt(seeds)
+            covered = f"{found[:, at, 2].mean():.3f}" if cps is None else ""
             words = "  ".join(f"{m:.3f} +- {e:.3f} " for m, e in zip(mean, error, strict=True))
-            print(f"{epsilon:7}  {share!s:7}  {words}  {found[:, at, 2].mean():.3f}", flush=True)
+            print(f"{epsilon:7}  {share!s:7}  {words}  {covered}", flush=True)
 
 
 def one(seed: int, epsilon: str, rows: int, draws: int, cps: Path | None, south: bool) -> list[tuple[float, ...]]:
