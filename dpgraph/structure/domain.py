@@ -166,7 +166,7 @@ class Bins:
         if whole is not None:
             check_boolean("whole", whole, error=NetworkError)
         object.__setattr__(self, "whole", self.whole_edges if whole is None else whole)
-        if self.whole and any(low > high for low, high in self.spans):
+        if whole and any(low > high for low, high in self.spans):
             raise NetworkError(f"whole=True needs a whole number in each bin; got the edges {numbers!r:.60}")
 
     @cached_property
