@@ -6,7 +6,7 @@
 
 Each name has its own help, such as ``help(dg.release)``:
 
-    declare  Domain, Categories, Bins, Numbers, Words, Network, naive_bayes_network, hmm_network, read_network,
+    declare  Domain, Categories, Bins, Numbers, Words, Network, Rules, naive_bayes_network, hmm_network, read_network,
              read_domain, read_design, all_pairs, LinearDesign, Bounded, expfam
     release  count, release, Release, Budget, PrivacyUnit, cost, privacy_cost, audit, LaplaceMechanism,
              GaussianMechanism, FourierMechanism, PosteriorSample, MapEstimate, PrivateQuantile
@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     from dpgraph.structure.partial import Numbers as Numbers
     from dpgraph.structure.partial import Words as Words
     from dpgraph.structure.network import Network as Network
+    from dpgraph.structure.rules import Rules as Rules
     from dpgraph.structure.margins import all_pairs as all_pairs
     from dpgraph.models.naive_bayes import naive_bayes_network as naive_bayes_network
     from dpgraph.models.hmm import hmm_network as hmm_network

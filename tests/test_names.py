@@ -137,7 +137,7 @@ def test_every_warning_is_listed_with_the_errors():
 
 
 def test_the_names_of_a_tutorial_are_few():
-    # expectation, query_rows and the namespace questions: what a posterior is for;
+    # Rules: what is known of rows; expectation, query_rows and the namespace questions: what a posterior is for;
     # learn_network, all_pairs and choose_network: what those have who have a table and no graph
     # classifier, effect: models that cost nothing once a release is there
     # write_html: a page for a privacy officer; plot: pictures in a notebook;
@@ -145,7 +145,7 @@ def test_the_names_of_a_tutorial_are_few():
     # classifier, effect, regression: models of any release; PrivateClassifier: the classifier that users should get
     # discover, Numbers, Words: a declaration for those who have none
     # PublicPrior: what those have who have a public table, too
-    assert len(names_of(dg)) <= 70
+    assert len(names_of(dg)) <= 71
     assert set(SPACES) <= set(names_of(dg))
 
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from dpgraph.audit.checks import FALSE_ALARM as AUDIT_FALSE_ALARM
 from dpgraph.audit.checks import Check, Clock
-from dpgraph.inference.arguments import tails
+from dpgraph.inference.arguments import check_no_rules, tails
 from dpgraph.inference.methods import Automatic, PlugIn, Records, method_name
 from dpgraph.inference.network.by_records import tables_given_counts
 from dpgraph.inference.network.evidence import concentration_tables
@@ -205,6 +205,7 @@ def calibration(
     >>> calibration(coin, LaplaceMechanism(0.1), n=100, trials=100, method="plug-in").calibrated
     False
     """
+    check_no_rules(network, "a calibration", "calibrate the network without rules=")
     hierarchy, cells = read_prior(prior)
     if hierarchy is not None and method == "plug-in":
         raise InferenceError("prior must be a number for method 'plug-in'")

@@ -13,6 +13,7 @@ from dpgraph.audit.calibrating import calibration_check
 from dpgraph.audit.checks import Check, Clock, Verdict, plain
 from dpgraph.audit.losses import exact_loss_check
 from dpgraph.audit.replaying import replay_check, takes_two
+from dpgraph.inference.arguments import check_no_rules
 from dpgraph.mechanisms.additive.fourier import FourierMechanism
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
@@ -167,6 +168,7 @@ def report(
     graph = network.network if isinstance(network, Probabilities) else network
     if not isinstance(graph, Network):
         raise InferenceError(f"an audit takes a network; got {type(network).__name__}")
+    check_no_rules(graph, "an audit makes up rows of every combination, so it", "audit the network without rules=")
     budget, slack, protected = exact(epsilon), exact_delta(delta), unit or PrivacyUnit()
     if not isinstance(protected, PrivacyUnit):
         raise InferenceError(f"unit must be a PrivacyUnit; got {type(unit).__name__}")

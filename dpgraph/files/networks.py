@@ -30,10 +30,11 @@ from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Network
 from dpgraph.structure.partial import Numbers, Partial, Words
+from dpgraph.structure.rules import Rules
 
 EXAMPLE = "example:"
 #: The keys of a network's file.
-KEYS = ("variables", "strict", "parents", "tables", "shares")
+KEYS = ("variables", "strict", "parents", "rules", "tables", "shares")
 #: What values raise that are not what a file of this kind holds.
 NOT_WHOLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError)
 #: The most parts of a TOML key.
@@ -243,13 +244,23 @@ def network_of(document: dict[str, Any]) -> Network:
     """A network from its plain form."""
     domain = domain_of(document.get("variables"), document.get("strict", False))
     if "tables" not in document:
-        return Network.of(domain, document.get("parents"))  # type: ignore[arg-type]
+        return Network.of(domain, document.get("parents"), _rules_of(document.get("rules", {})))  # type: ignore[arg-type]
+    if document.get("rules"):
+        raise FileError("tables to be measured have no rules")
     tables, shares = document["tables"], document.get("shares", [])
     if any((document.get("parents") or {}).values()):
         raise FileError("tables to be measured have no parents")
     if not isinstance(shares, list):
         raise FileError("shares are a list of whole numbers")
     return Margins.of_tables(domain, structural_value(tables, tuple[tuple[str, ...], ...], "tables"), shares)
+
+
+def _rules_of(plain: Any) -> Rules:
+    """Rules from their plain form: the settings of ``Rules``."""
+    known = {"impossible", "determines", "broken"}
+    if not isinstance(plain, dict) or set(plain) - known:
+        raise FileError(f"rules are a table of {', '.join(sorted(known))}")
+    return Rules(**plain)
 
 
 def _check_keys(document: dict[str, Any]) -> None:
@@ -281,6 +292,9 @@ def plain_network(network: Network) -> dict[str, Any]:
     plain: dict[str, Any] = {"strict": True} if domain.strict else {}
     plain["variables"] = {name: _plain_variable(domain[name]) for name in domain.names}
     plain["parents"] = {name: list(above) for name, above in network.parents.items()}
+    if rules := network.rules:
+        told = [{name: list(levels) for name, levels in rule.items()} for rule in rules.impossible]
+        plain["rules"] = {"impossible": told} | ({} if rules.broken == "refuse" else {"broken": rules.broken})
     if isinstance(network, Margins):
         plain |= {"tables": [list(table) for table in network.tables], "shares": list(network.shares)}
     return plain
@@ -316,6 +330,8 @@ def toml_of(network: Network) -> str:
         lines += [f"tables = {_toml(plain['tables'])}", f"shares = {_toml(plain['shares'])}", ""]
     lines += _variable_lines(plain["variables"])
     lines += ["", "[parents]", *(f"{_toml(name)} = {_toml(above)}" for name, above in plain["parents"].items()), ""]
+    if "rules" in plain:
+        lines += ["[rules]", *(f"{name} = {_toml(value)}" for name, value in plain["rules"].items()), ""]
     return "\n".join(lines)
 
 
@@ -324,12 +340,17 @@ def _toml(value: Any) -> str:
     if isinstance(value, dict):
         if list(value) == ["levels"]:
             return _toml(value["levels"])
-        return "{ " + ", ".join(f"{name} = {_toml(part)}" for name, part in value.items()) + " }"
+        return "{ " + ", ".join(f"{_key(name)} = {_toml(part)}" for name, part in value.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(_toml(part) for part in value) + "]"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return json.dumps(value)
+
+
+def _key(name: str) -> str:
+    """A key of TOML, in quotes where it is not a plain word."""
+    return name if re.fullmatch("[A-Za-z_]+", name) else _toml(name)
 
 
 def _variable_of(name: str, plain: Any) -> Feature:

@@ -121,7 +121,8 @@ def _single_of(kind: str, plain: Plain, network: Network, event: Event, unit: Pr
         raise FileError("the tables are not those the event measured")
     numbers = FrozenMap((key, integers_of(entry[name])) for key, entry in zip(keys, entries, strict=True))
     laws = FrozenMap((key, law_of(entry["law"])) for key, entry in zip(keys, entries, strict=True))
-    if any(laws[key] != m.law or numbers[key].size != m.cells for key, m in planned.items()):
+    fixed = {key: network.cells(key) - network.possible_cells(key) for key in planned}  # 0 by the network's rules
+    if any(laws[key] != m.law or numbers[key].size != m.cells + fixed[key] for key, m in planned.items()):
         raise FileError("a table's noise law is not the event's")
     n = None if plain["n"] is None else _whole(plain["n"])
     _check_rows(n, unit)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from dpgraph.privacy.errors import InferenceError
+from dpgraph.structure.network import Network
 
 
 def check_whole_number(name: str, value: object, least: int) -> None:
@@ -51,3 +52,10 @@ def tails(probability: float) -> tuple[float, float]:
     """The probabilities below the two ends of a central interval."""
     tail = (1 - check_probability("probability", probability)) / 2
     return tail, 1 - tail
+
+
+def check_no_rules(network: Network, what: str, advice: str = "") -> None:
+    """Refuses a network with rules where they would not be kept, and says what to do."""
+    if network.rules:
+        instead = advice or "dg.posterior(release) does, by method 'records'; then ask it or its mean"
+        raise InferenceError(f"{what} does not keep the network's rules: {instead}")

@@ -26,9 +26,15 @@ def onto_simplexes(tables: Reals, total: float) -> Reals:
 
 def dirichlet_draws(concentration: Reals, rng: np.random.Generator, axis: int = 1) -> Reals:
     """Dirichlet draws along one axis, in log space: small concentrations do not underflow to an empty row."""
-    logs = np.log(rng.standard_gamma(concentration + 1)) + np.log1p(-rng.random(concentration.shape)) / concentration
+    logs = log_gammas(concentration, rng)
     weights = np.exp(logs - logs.max(axis=axis, keepdims=True))
     return weights / weights.sum(axis=axis, keepdims=True)
+
+
+def log_gammas(concentration: Reals, rng: np.random.Generator) -> Reals:
+    """Logs of gamma draws; -inf at a concentration of 0, a level that cannot be."""
+    logs, uniform = np.log(rng.standard_gamma(concentration + 1)), np.log1p(-rng.random(concentration.shape))
+    return logs + np.divide(uniform, concentration, out=np.full_like(logs, -np.inf), where=concentration > 0)
 
 
 def whole_numbers(weights: Reals, total: int) -> Integers:

@@ -39,6 +39,13 @@ def check_network(description: object, mechanism: object) -> None:
     if not isinstance(description, Network):
         name = type(mechanism).__name__
         raise ReleaseError(f"{name} takes counts of a network; moments need LaplaceMechanism or GaussianMechanism")
+    check_no_rules(description, type(mechanism).__name__, "LaplaceMechanism or GaussianMechanism")
+
+
+def check_no_rules(network: Network, what: str, instead: str) -> None:
+    """Refuses a network with rules where noise or a draw would not keep them."""
+    if network.rules:
+        raise ReleaseError(f"{what} does not keep the network's rules: use {instead}, or Network.of without rules=")
 
 
 def check_graph(network: Network, mechanism: object) -> None:
@@ -122,10 +129,8 @@ def remeasured(event: Event, unit: PrivacyUnit, network: Network) -> tuple[Measu
     names = [m.table for m in event.measurements]
     if not names or not all(name and all(one in network.domain for one in name) for name in names):
         raise not_measured(event, network)
-    return tuple(
-        Measurement(m.table, network.cells(m.table), m.law, partition_movement(network.cells(m.table), unit))
-        for m in event.measurements
-    )
+    sized = [(m, network.possible_cells(m.table)) for m in event.measurements]
+    return tuple(Measurement(m.table, cells, m.law, partition_movement(cells, unit)) for m, cells in sized)
 
 
 def check_scales(event: Event, claim: Fraction, *ways: Sequence[Fraction], rounding: Fraction = ROUNDING) -> None:

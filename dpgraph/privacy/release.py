@@ -80,7 +80,11 @@ def release(
     """
     if isinstance(mechanism, type) or not callable(getattr(mechanism, "randomise", None)):
         raise ReleaseError(f"release takes a mechanism such as LaplaceMechanism; got {type(mechanism).__name__}")
-    description_of(statistics)
+    if getattr(description_of(statistics), "rules", None) and not getattr(mechanism, "keeps_rules", False):
+        raise ReleaseError(
+            f"{type(mechanism).__name__} does not keep the network's rules: use LaplaceMechanism or GaussianMechanism, "
+            "or Network.of without rules="
+        )
     source = checked_source(statistics, budget, noise)
     with waiting("releasing", progress):
         return _released(statistics, mechanism, budget, source)

@@ -27,6 +27,7 @@ from dpgraph.structure.domain import Domain, DomainError, Level, NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.margins import measured_families
 from dpgraph.structure.network import Family, Holding, Network
+from dpgraph.structure.rules import codes
 from dpgraph.structure.tables import margin
 
 if TYPE_CHECKING:
@@ -75,8 +76,9 @@ class Counts:
         return self.network
 
     def sensitive_block(self, name: Family, unit: PrivacyUnit) -> Integers:
-        """The exact counts of a table, which are the same under every unit."""
-        return self.sensitive_margin(name)
+        """The exact counts of a table's cells that can be, the same under every unit: no other cell is read (P131)."""
+        counts, possible = self.sensitive_margin(name), self.network.possible(name)
+        return counts if possible is None else counts[possible]
 
     @cached_property
     def _holding(self) -> Holding:
@@ -125,6 +127,8 @@ class Families:
     def add(self, read: Mapping[str, npt.NDArray[Any]], vector: Integers) -> None:
         """Adds the counts of codes to a vector, in place. Sensitive."""
         tables, ends = _layout(self.network)
+        if self.network.rules:
+            read = _within_rules(read, self.network)
         columns = [read[name] for name in self.network.domain.names]
         add_tables(columns, tuple(self.network.domain.sizes.values()), tables, np.split(vector, ends[:-1]))
 
@@ -135,6 +139,27 @@ class Families:
         parts = zip(tables, np.split(vector, _layout(network)[1][:-1]), strict=True)
         found = FrozenMap((table, part.reshape(network.shape(table))) for table, part in parts)
         return Counts(network, found, group, cap)
+
+
+def _within_rules(read: Mapping[str, npt.NDArray[Any]], network: Network) -> Mapping[str, npt.NDArray[Any]]:
+    """The codes, rows that break a rule refused or counted as declared; a refusal tells only that there are. Sensitive.
+
+    A level that such rows count as is in no rule, so rules are kept one after another.
+    """
+    rules, domain, columns = network.rules, network.domain, dict(read)
+    for rule in rules.impossible:
+        each = [np.isin(columns[name], codes(domain, name, levels)) for name, levels in rule.items()]
+        breaks, last = np.logical_and.reduce(each), list(rule)[-1]
+        if not breaks.any():
+            continue
+        if rules.broken == "refuse":
+            raise DomainError(
+                f"some rows break a rule of the network: {'; '.join(rules.words())}. The refusal reveals that; "
+                "dg.Rules(..., broken='missing') counts such rows as a level of the variable named last"
+            )
+        landing = domain.code(last, rules.landing(domain, last))
+        columns[last] = np.where(breaks, landing, columns[last]).astype(columns[last].dtype)
+    return columns
 
 
 @lru_cache(maxsize=16)

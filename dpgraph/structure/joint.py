@@ -211,6 +211,8 @@ def _check_domains(one: Network, other: Network) -> None:
             - {name for name in one.domain.names if name in other.domain and one.domain[name] == other.domain[name]}
         )
         raise NetworkError(f"the releases declare {', '.join(names) or 'the variables in their order'} differently")
+    if one.rules != other.rules:
+        raise NetworkError("a release is read by the rules it was made with: give Network.of the same rules=")
 
 
 def _coincidence(value: Single) -> float:

@@ -76,6 +76,8 @@ class Margins(Network):
     def __post_init__(self) -> None:
         if any(self.parents.values()):
             raise NetworkError("margins have no arcs; a graph is a Network")
+        if self.rules:
+            raise NetworkError("rules need a graph whose families hold them; give them to Network.of")
         for table in self.tables:
             if not table or len(set(table)) < len(table):
                 raise NetworkError(f"a table is over some variables, each once; got {table!r}")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from dpgraph.privacy.checks import near
 from dpgraph.privacy.display import MOST_ROWS, as_html, short
@@ -16,6 +19,7 @@ from dpgraph.privacy.measurements import Block, partition_movement
 from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.structure.domain import Domain, Level, NetworkError, Variable, first_twice
 from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.rules import Rules
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -30,7 +34,7 @@ MAX_FAMILY = 32
 
 @dataclass(frozen=True)
 class Network:
-    """A Bayesian network's public part: the domain and each variable's parents.
+    """A Bayesian network's public part: the domain, each variable's parents, and rules that rows keep.
 
     >>> network = Network.of({"rain": ["no", "yes"], "wet": ["no", "yes"]}, {"rain": [], "wet": ["rain"]})
     >>> network.families
@@ -41,20 +45,23 @@ class Network:
 
     domain: Domain
     parents: FrozenMap[str, Family]
+    rules: Rules = field(default=Rules(), kw_only=True)
 
     @classmethod
     def of(
         cls,
         domain: Domain | Mapping[str, Variable | Iterable[Level]],
         parents: Mapping[str, Iterable[str]] | nx.DiGraph,
+        rules: Rules | None = None,
     ) -> Network:
         """Reads a DAG from a mapping of parents or an ``nx.DiGraph`` (a pgmpy network is one).
 
-        A variable of the domain that the mapping does not name has no parents.
+        A variable of the domain that the mapping does not name has no parents. ``rules`` are combinations of levels
+        that cannot be (``Rules``).
 
         Raises:
             NetworkError: For a cycle (naming it), an unknown or repeated variable, or a family whose table would
-                be absurdly large (naming it and its cells).
+                be absurdly large (naming it and its cells); for rules as ``Rules`` says.
         """
         domain = Domain.of(domain)
         declared = _parents_of(parents)
@@ -63,7 +70,10 @@ class Network:
                 raise NetworkError(
                     f"{name!r} is in the graph but not in the domain{near(name, domain.names)}; declare its levels"
                 )
-        return cls(domain, FrozenMap((name, tuple(declared.get(name, ()))) for name in domain.names))
+        if not isinstance(rules, Rules | None):
+            raise NetworkError(f"rules are dg.Rules(impossible=[...]); got {type(rules).__name__}")
+        graph = FrozenMap((name, tuple(declared.get(name, ()))) for name in domain.names)
+        return cls(domain, graph, rules=rules or Rules())
 
     def __post_init__(self) -> None:
         if tuple(self.parents) != self.domain.names:
@@ -81,6 +91,32 @@ class Network:
             check_cells(family, self.cells(family))
         if self.cell_count > MAX_NETWORK_CELLS:
             raise NetworkError(f"the families have {self.cell_count:,} cells, more than {MAX_NETWORK_CELLS:,}")
+        if self.rules:
+            object.__setattr__(self, "rules", self.rules.checked(self.domain))
+            self._check_rules()
+
+    def _check_rules(self) -> None:
+        """Refuses rules that no family holds, and rules that leave a variable no level where none says so (P131)."""
+        for rule in self.rules.impossible:
+            if not any(rule.keys() <= set(self.family(name)) for name in rule):
+                last = max(rule, key=self.order.index)
+                missing = [name for name in rule if name not in self.family(last)]
+                raise NetworkError(
+                    f"no family holds the rule {Rules([rule])!r}: make an arc from {' and '.join(missing)} to {last}"
+                )
+        for name, parents in self.parents.items():
+            possible = self.possible((name, *parents))
+            if possible is None:
+                continue
+            known = self.possible(parents)
+            unsaid = ~possible.any(axis=0) & (True if known is None else known)
+            if unsaid.any():
+                levels = zip(parents, np.argwhere(unsaid)[0], strict=True)
+                where = ", ".join(f"{one}={self.domain.levels(one)[code]}" for one, code in levels)
+                raise NetworkError(
+                    f"the rules leave {name!r} no level where {where}: take one of them back, or say by a rule that it "
+                    "cannot be"
+                )
 
     @cached_property
     def position(self) -> FrozenMap[str, int]:
@@ -145,6 +181,23 @@ class Network:
         """The number of cells of a table over these variables."""
         return math.prod(self.shape(variables))
 
+    def possible(self, variables: Family) -> npt.NDArray[np.bool_] | None:
+        """A mask of the cells of a table that rules within its variables allow; None where no rule is within."""
+        return self.rules.possible(self.domain, variables)
+
+    def allowed(self, name: str) -> npt.NDArray[np.bool_] | None:
+        """A mask of the cells of a conditional table that rules allow; None where no rule is within the family.
+
+        A row that no rule allows is of parents that never occur together: any probabilities will do.
+        """
+        possible = self.possible(self.family(name))
+        return None if possible is None else possible | ~possible.any(axis=0)
+
+    def possible_cells(self, variables: Family) -> int:
+        """The number of cells that may hold rows."""
+        possible = self.possible(variables)
+        return self.cells(variables) if possible is None else int(possible.sum())
+
     @cached_property
     def cell_count(self) -> int:
         """The number of cells of all family tables together."""
@@ -161,7 +214,8 @@ class Network:
 
     def __repr__(self) -> str:
         arcs = sum(len(parents) for parents in self.parents.values())
-        return f"Network({len(self.domain.names)} variables, {arcs} arcs, {self.cell_count} cells)"
+        rules = f", {len(self.rules.impossible)} rules" if self.rules else ""
+        return f"Network({len(self.domain.names)} variables, {arcs} arcs, {self.cell_count} cells{rules})"
 
     def _repr_html_(self) -> str:
         rows = [

@@ -103,6 +103,9 @@ class NoisyCounts:
         object.__setattr__(self, "laws", FrozenMap((key, self.laws[key]) for key in self.tables))
         for key, table in self.tables.items():
             check_fixed_total(", ".join(key), table, self.laws[key], self.n)
+            possible = self.network.possible(key)
+            if possible is not None and table[~possible].any():
+                raise ReleaseError(f"the table of {', '.join(key)} has counts where the network's rules allow none")
 
     @property
     def description(self) -> Network:
@@ -111,7 +114,7 @@ class NoisyCounts:
 
     def variance(self, table: Family) -> float:
         """The noise variance of one cell."""
-        return self.laws[table].variance(self.network.cells(table))
+        return self.laws[table].variance(self.network.possible_cells(table))
 
     def clipped(self) -> Tables:
         """The tables with every cell cut to [0, n], or to [0, infinity) where n is private.
@@ -135,8 +138,14 @@ def _noisy_counts(
     n: int | None,
     unit: PrivacyUnit,
 ) -> NoisyCounts:
-    """Noisy tables of a network, whichever were measured."""
-    return NoisyCounts(description, FrozenMap(values), FrozenMap(laws), n)
+    """Noisy tables of a network, whichever were measured: 0 in cells that cannot be, whose noise was not drawn."""
+    tables: dict[Family, Integers] = {}
+    for key, table in values.items():
+        possible = description.possible(key)
+        tables[key] = table if possible is None else np.zeros(possible.shape, np.int64)
+        if possible is not None:
+            tables[key][possible] = table
+    return NoisyCounts(description, FrozenMap(tables), FrozenMap(laws), n)
 
 
 @dataclass(frozen=True)

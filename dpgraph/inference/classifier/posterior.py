@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.inference.arguments import check_above_zero
+from dpgraph.inference.arguments import check_above_zero, check_no_rules
 from dpgraph.inference.classifier.sampler import draw_by_counts, is_star
 from dpgraph.inference.methods import Normal
 from dpgraph.inference.network.by_normal import check_normal_draws
@@ -44,6 +44,7 @@ def classifier_posterior(
     value, provenance = released_value(noisy)
     check_above_zero("prior", prior)
     given, rng = evidence(value), np.random.default_rng(seed)
+    check_no_rules(given.network, "the posterior of a classifier")
     rows, _ = rows_estimate(given)
     may_chain = rows <= MOST_ROWS and given.network.cell_count <= MOST_CELLS and is_star(given, target)
     if may_chain and _clearness(given, rows) < CLEAR:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.inference.arguments import check_no_rules
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.measurements import DiscreteGaussian
 from dpgraph.structure.network import Network
@@ -60,6 +61,7 @@ def log_evidence(noisy: NoisyCounts, sequence: str, time: str) -> LogEvidence:
     """
     if not isinstance(noisy, NoisyCounts):
         raise InferenceError(f"a hidden Markov model takes noisy counts; got {type(noisy).__name__}")
+    check_no_rules(noisy.network, "a hidden Markov model")
     tables, laws, offset = [], [], 0
     slices: list[slice] = []
     for name in field_names(noisy.network, sequence, time):

@@ -78,6 +78,8 @@ def draw(rng: np.random.Generator, nodes: Integers, theta: Reals, v: int, record
     for k in range(levels - 1):  # no early end: a branch that cannot be predicted costs more
         left -= theta[at + k]
         level += left >= 0.0
+    while theta[at + level] == 0.0 and level > 0:  # rounding never reaches a level that cannot be
+        level -= 1
     records[i, v] = level
 
 
@@ -177,7 +179,7 @@ def shifted(
     giving, taking = cell + giving, cell + level
     many = 1 + int(rng.random() * reach)
     first, have, gets = start[giving], start[giving + 1] - start[giving], start[taking + 1] - start[taking]
-    if many > have:
+    if many > have or layout.prior[at + taking] == 0.0:  # no row of that level can be
         return False
     loses, wins = layout.prior[at + giving], layout.prior[at + taking]
     gain = log_rising(loses, have - many) - log_rising(loses, have)
@@ -389,6 +391,67 @@ def centre_drawn(
         centre[k] /= total
 
 
+def relearned_within(
+    rng: np.random.Generator, prior: Reals, counts: Integers, grid: Reals, spread: float, centre: Reals, weight: Reals
+) -> None:
+    """Draws the concentration and the centre of a variable of which some rows have levels of prior 0, which cannot be.
+
+    A row scatters about the centre's shares within its own levels. Levels of the centre are gamma variables, whose sum
+    the rows do not tell; one exponent for each row makes them independent given the tables of ``centre_drawn``
+    (proofs.md P132). Sets the prior.
+    """
+    levels = centre.size
+    for g in range(grid.size):
+        weight[g] = 0.0
+    for first in range(0, counts.size, levels):
+        total, mass = 0, mass_within(prior, first, centre)
+        for k in range(levels):
+            total += counts[first + k]
+        for g in range(grid.size if total > 0 else 0):
+            weight[g] += math.lgamma(grid[g]) - math.lgamma(grid[g] + total)
+        for k in range(levels):
+            if counts[first + k] > 0:
+                for g in range(grid.size):
+                    share = grid[g] * centre[k] / mass
+                    weight[g] += math.lgamma(share + counts[first + k]) - math.lgamma(share)
+    concentration = grid[picked(rng, weight)]
+    whole = rng.standard_gamma(spread * levels)
+    opened, rate = np.full(levels, spread), np.ones(levels)
+    for first in range(0, counts.size, levels):
+        mass, tables = mass_within(prior, first, centre), 0
+        for k in range(levels):
+            mine = concentration * centre[k] / mass
+            for i in range(counts[first + k]):
+                if rng.random() * (mine + i) < mine:
+                    opened[k] += 1.0
+                    tables += 1
+        if tables > 0:
+            exponent = rng.standard_gamma(float(tables)) / (whole * mass)
+            for k in range(levels):
+                if prior[first + k] > 0.0:
+                    rate[k] += exponent
+    total_centre = 0.0
+    for k in range(levels):
+        centre[k] = max(rng.standard_gamma(opened[k]) / rate[k], 1e-250)
+        total_centre += centre[k]
+    for k in range(levels):
+        centre[k] /= total_centre
+    for first in range(0, counts.size, levels):
+        mass = mass_within(prior, first, centre)
+        for k in range(levels):
+            if prior[first + k] > 0.0:
+                prior[first + k] = max(concentration * centre[k] / mass, 1e-250)
+
+
+def mass_within(prior: Reals, first: int, centre: Reals) -> float:
+    """The sum of a centre over the levels that a row may have."""
+    mass = 0.0
+    for k in range(centre.size):
+        if prior[first + k] > 0.0:
+            mass += centre[k]
+    return mass
+
+
 def relearned(
     rng: np.random.Generator,
     layout: Layout,
@@ -409,6 +472,10 @@ def relearned(
         last = counts.size if v + 1 == nodes.shape[0] else nodes[v + 1, THETA]
         if levels > 1 and last - first > levels:
             mine, centre = counts[first:last], centres[at : at + levels]
+            if layout.prior[first:last].min() == 0.0:
+                relearned_within(rng, layout.prior[first:last], mine, grid, spread, centre, weight)
+                at += levels
+                continue
             concentration = concentration_chosen(rng, grid, centre, mine, weight)
             centre_drawn(rng, concentration, spread, centre, mine)
             for cell in range(first, last):

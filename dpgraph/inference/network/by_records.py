@@ -25,6 +25,7 @@ from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, concentration_tables, contingency_table, rows_estimate
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.queries import sample_codes
+from dpgraph.inference.simplex import log_gammas
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Holding, Network
 from dpgraph.structure.tables import Integers, Probabilities, Reals, margin
@@ -282,7 +283,7 @@ def draw_rows(rng: np.random.Generator, concentration: Reals, sizes: Integers) -
 
     Rows lie one after another; ``sizes`` has the number of levels of each.
     """
-    logs = np.log(rng.standard_gamma(concentration + 1)) + np.log1p(-rng.random(concentration.size)) / concentration
+    logs = log_gammas(concentration, rng)
     return row_shares(np.exp(logs - np.repeat(np.maximum.reduceat(logs, np.cumsum(sizes) - sizes), sizes)), sizes)
 
 
@@ -346,7 +347,7 @@ def starting_records(
             estimate = margin(direct[holder], holder, family)
         else:
             estimate = _from_contrasts(given, values, family, n)
-        rough = np.maximum(estimate, 0.0) + concentration[name]
+        rough = np.where(concentration[name] > 0, np.maximum(estimate, 0.0) + concentration[name], 0.0)
         fitted[name] = rough / rough.sum(axis=0)
     drawn = sample_codes(Probabilities(given.network, FrozenMap(fitted)), n, rng)
     return dict[str, npt.NDArray[np.integer[Any]]](drawn)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dpgraph.inference.arguments import check_no_rules
 from dpgraph.inference.network.evidence import read_released
 from dpgraph.inference.simplex import onto_simplexes
 from dpgraph.privacy.errors import InferenceError
@@ -236,6 +237,7 @@ class _Averaging:
     """
 
     def __init__(self, network: Network, spreads: Mapping[Family, float], n: float | None) -> None:
+        check_no_rules(network, "least squares")
         self._network, self._n, self._order = network, n, tuple(spreads)
         self.start: dict[tuple[int, ...], int] = {}
         self._sizes: list[int] = []

@@ -165,9 +165,10 @@ def rows_estimate(given: Evidence) -> tuple[float, float]:
         return float(given.n), 0.0
     weight = total = 0.0
     for table in given.tables:
-        spread = table.law.variance(table.values.size) * table.step**2
+        cells = table.values.size if table.weights is not None else given.network.possible_cells(table.variables)
+        spread = table.law.variance(cells) * table.step**2
         if table.weights is None:
-            value, variance = float(table.values.sum()), spread * table.values.size
+            value, variance = float(table.values.sum()), spread * cells
         elif not table.variables:
             unit = float(table.weights[0, 0])  # on a grid a row counts as many
             value, variance = float(table.values[0]) / unit, spread / unit**2
@@ -179,5 +180,9 @@ def rows_estimate(given: Evidence) -> tuple[float, float]:
 
 
 def concentration_tables(network: Network, prior: float) -> dict[str, Reals]:
-    """The Dirichlet concentrations before any row: the same in every cell of every family."""
-    return {name: np.full(network.shape(network.family(name)), float(prior)) for name in network.domain.names}
+    """The Dirichlet concentrations before any row: the same in every cell of every family, 0 where rules forbid it."""
+    found = {name: np.full(network.shape(network.family(name)), float(prior)) for name in network.domain.names}
+    for name in network.domain.names if network.rules else ():
+        if (allowed := network.allowed(name)) is not None:
+            found[name] *= allowed
+    return found

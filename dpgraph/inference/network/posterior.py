@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpgraph.inference import methods
-from dpgraph.inference.arguments import check_above_zero, check_whole_number
+from dpgraph.inference.arguments import check_above_zero, check_no_rules, check_whole_number
 from dpgraph.inference.counts.many_cells import MANY
 from dpgraph.inference.methods import Automatic, Normal, Records, chosen_method, method_name
 from dpgraph.inference.network.by_normal import draw_by_normal, too_rough
@@ -76,6 +76,8 @@ def network_posterior(
     """Draws of every probability table, or Dirichlet laws by the plug-in; arguments as of ``inference.posterior``."""
     public, prior = read_public(prior, network)
     asked, (hierarchy, cells) = chosen_method(method, METHODS), read_prior(prior)
+    if not isinstance(asked, Automatic | Records):
+        check_no_rules(network, f"method {method_name(asked, METHODS)!r}")
     if isinstance(asked, methods.PlugIn) and hierarchy is None:
         return plug_in_posterior(noisy, prior=cells, counts=asked.counts, progress=progress)
     if isinstance(noisy, Tables):
@@ -191,6 +193,8 @@ def _chosen(asked: Method, noisy: Any, given: tuple[Evidence, ...], draws: int, 
         return asked, "as asked"
     if learned:
         return asked.records, "the only method for a hierarchical prior"
+    if given[0].network.rules:
+        return asked.records, "the only method that keeps rules"
     rows = sum(rows_estimate(one)[0] for one in given)
     seconds = sum(seconds_of_records(one, asked.records, draws) for one in given)
     if seconds <= PATIENCE:

@@ -65,6 +65,7 @@ class HierarchicalPrior:
         for name, cells in concentration_tables(network, 1.0).items():
             if cells.ndim > 1:
                 centre = rng.dirichlet(np.full(len(cells), self.centre)).reshape(-1, *[1] * (cells.ndim - 1))
-                cells = rng.choice(self.grid) * np.maximum(centre, 1e-300) * cells
+                shares = np.maximum(centre, 1e-300) * cells  # of the levels that a row may have, by its rules
+                cells = rng.choice(self.grid) * (shares / shares.sum(axis=0) if network.rules else shares)
             tables[name] = dirichlet_draws(cells, rng, axis=0)
         return Probabilities(network, FrozenMap(tables))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.inference.arguments import check_above_zero, check_whole_number
+from dpgraph.inference.arguments import check_above_zero, check_no_rules, check_whole_number
 from dpgraph.inference.network.by_records import PublicRows
 from dpgraph.inference.network.evidence import contingency_table
 from dpgraph.inference.network.prior import HierarchicalPrior
@@ -115,6 +115,7 @@ class PublicPrior:
 
 def public_rows(prior: PublicPrior, network: Network) -> PublicRows:
     """The public rows of a network's tables, none of them with a 0; refuses a variable that is missing or another."""
+    check_no_rules(network, "a public prior", "leave prior= out, or rules= of Network.of")
     read = _of_model if isinstance(prior.public, Probabilities) else _of_rows
     tables, worth = read(prior.public, network)
     grid = np.geomspace(prior.lowest, prior.highest, prior.steps)

@@ -34,10 +34,9 @@ def sample_codes(
 ) -> dict[str, npt.NDArray[np.unsignedinteger[Any]]]:
     """Ancestral sampling: level positions of n synthetic rows, parents before children; ``after`` gets each block."""
     network = probabilities.network
-    thresholds: dict[str, Reals] = {}  # the cumulative probability of each level but the last, by parent configuration
-    for name in network.order:
-        table = probabilities.table(name)
-        thresholds[name] = np.cumsum(table.reshape(table.shape[0], -1), axis=0)[:-1]
+    thresholds = {
+        name: level_thresholds(table.reshape(table.shape[0], -1), 0) for name, table in probabilities.tables.items()
+    }
     codes = {name: np.empty(n, np.min_scalar_type(network.domain.sizes[name])) for name in network.domain.names}
     for start in counted(range(0, n, BLOCK)):
         place = slice(start, start + BLOCK)
@@ -84,6 +83,16 @@ def with_nulls(variable: Bins, codes: npt.NDArray[Any], values: npt.NDArray[Any]
         return values
     gone = codes == variable.size - 1
     return pd.arrays.IntegerArray(values, gone) if values.dtype.kind == "i" else np.where(gone, np.nan, values)
+
+
+def level_thresholds(table: Reals, axis: int) -> Reals:
+    """The cumulative probability of each level but the last; none is passed where all later levels have probability 0.
+
+    Rounding may leave a sum just below 1, and a level that cannot be would be drawn.
+    """
+    later = np.flip(np.cumsum(np.flip(table, axis), axis=axis), axis)
+    below = np.where(np.roll(later, -1, axis) > 0, np.cumsum(table, axis=axis), 2.0)
+    return below.take(range(table.shape[axis] - 1), axis)
 
 
 def sample_rows(

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.inference.arguments import check_probability, check_whole_number
+from dpgraph.inference.network.queries import level_thresholds
 from dpgraph.inference.queries.answer import Answer, weights_of_draws
 from dpgraph.inference.queries.contraction import MOST_CELLS, ancestors, conditional
 from dpgraph.inference.queries.question import Evidence, check_targets, evidence_words, read_evidence
@@ -292,6 +293,6 @@ def levels_drawn(
 ) -> npt.NDArray[np.intp]:
     """A level for each sample given its parents' levels, by its uniform number."""
     code = np.zeros(uniform.shape, np.intp)
-    for threshold in np.moveaxis(np.cumsum(table, axis=1)[:, :-1], 1, 0):
+    for threshold in np.moveaxis(level_thresholds(table, 1), 1, 0):
         code += uniform >= threshold[(place, *parents)]
     return code

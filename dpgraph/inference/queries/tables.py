@@ -81,16 +81,18 @@ def _single(model: Probabilities) -> DrawnTables:
     return DrawnTables(model.network, {name: table[None] for name, table in model.tables.items()})
 
 
-def _positive(table: Reals) -> Reals:
-    """Draws of a table whose cells are above 0, as every cell of a Dirichlet draw is before it underflows."""
-    return table if table.all() else np.maximum(table, UNDERFLOWN)
+def _positive(network: Network, name: str, table: Reals) -> Reals:
+    """Draws of a table whose possible cells are above 0, as those of a Dirichlet draw are before they underflow."""
+    allowed = network.allowed(name)
+    return table if table.all() else np.maximum(table, UNDERFLOWN if allowed is None else UNDERFLOWN * allowed)
 
 
 @tables_given.register
 def _draws(model: PosteriorDraws) -> DrawnTables:
     if any(isinstance(table, np.memmap) for table in model.tables.values()):
         return DrawnTables(model.network, _OnDisk(model), note=model.note)
-    return DrawnTables(model.network, {name: _positive(model.flat(name)) for name in model.tables}, note=model.note)
+    tables = {name: _positive(model.network, name, model.flat(name)) for name in model.tables}
+    return DrawnTables(model.network, tables, note=model.note)
 
 
 class _OnDisk(Mapping[str, Reals]):
@@ -100,7 +102,7 @@ class _OnDisk(Mapping[str, Reals]):
         self._model = model
 
     def __getitem__(self, name: str) -> Reals:
-        return _positive(self._model.flat(name))
+        return _positive(self._model.network, name, self._model.flat(name))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._model.tables)
@@ -112,7 +114,7 @@ class _OnDisk(Mapping[str, Reals]):
 @tables_given.register
 def _plug_in(model: DirichletPosterior) -> DrawnTables:
     drawn = model.sample_tables(np.random.default_rng(SEED), PLUG_IN_DRAWS)
-    tables = {name: _positive(table) for name, table in drawn.items()}
+    tables = {name: _positive(model.network, name, table) for name, table in drawn.items()}
     return DrawnTables(model.network, tables, tables_given(model.mean()))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, singledispatch
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from dpgraph.mechanisms.additive.blocks import BlockPlan, block_measurements, gaussian_blocks, whose_blocks
 from dpgraph.mechanisms.additive.plans import (
@@ -23,7 +23,14 @@ from dpgraph.mechanisms.additive.plans import (
     shares,
     weighted_mean,
 )
-from dpgraph.mechanisms.reproduction import check_laws, check_scales, not_measured, register_mechanism, remeasured
+from dpgraph.mechanisms.reproduction import (
+    check_laws,
+    check_no_rules,
+    check_scales,
+    not_measured,
+    register_mechanism,
+    remeasured,
+)
 from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.gdp import epsilon_of_mu, mu_within, root, rounded
@@ -104,6 +111,7 @@ class GaussianMechanism:
     tables: Tables = "maximal"
     allocation: Allocation = "optimal"
     basis: Basis = "tables"
+    keeps_rules: ClassVar[bool] = True  # impossible cells are not drawn (proofs.md P131)
 
     def __post_init__(self) -> None:
         for name, choices in (("tables", Tables), ("allocation", Allocation), ("basis", Basis)):
@@ -240,6 +248,7 @@ def gaussian_measurements(
 @gaussian_measurements.register(Network)
 def _of_network(network: Network, mechanism: GaussianMechanism, unit: PrivacyUnit) -> tuple[Measurement, ...]:
     if mechanism.basis == "residual":
+        check_no_rules(network, "basis='residual'", "basis='tables'")
         return _blocks(mechanism, network, unit).measurements
     return _tables(mechanism, network, unit)
 
@@ -248,14 +257,14 @@ def _of_network(network: Network, mechanism: GaussianMechanism, unit: PrivacyUni
 def _tables(mechanism: GaussianMechanism, network: Network, unit: PrivacyUnit) -> tuple[Measurement, ...]:
     """The plan: each table's share, and the scale that spends it."""
     tables = measured_tables(network, mechanism.tables)
-    movements = [partition_movement(network.cells(table), unit) for table in tables]
+    movements = [partition_movement(network.possible_cells(table), unit) for table in tables]
     moved = [max(1, movement.l2_squared) for movement in movements]
     parts = shares(network, tables, mechanism.allocation, power=1 / 2, spreads=moved, n_is_public=unit.n_is_public)
 
     def plan(scale: Scale) -> tuple[Measurement, ...]:
         scales = {pair: scale(*pair) for pair in zip(moved, parts, strict=True)}
         return tuple(
-            Measurement(table, network.cells(table), DiscreteGaussian(scales[square, part]), movement)
+            Measurement(table, network.possible_cells(table), DiscreteGaussian(scales[square, part]), movement)
             for table, square, part, movement in zip(tables, moved, parts, movements, strict=True)
         )
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache, singledispatch
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from dpgraph.mechanisms.additive.plans import (
     Allocation,
@@ -86,6 +86,7 @@ class LaplaceMechanism:
     allocation: Allocation = "optimal"
     noise: Shape = "auto"
     margins: Mapping[str, Number] = field(default_factory=lambda: FrozenMap({}))
+    keeps_rules: ClassVar[bool] = True  # impossible cells are not drawn (proofs.md P131)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", exact(self.epsilon))
@@ -139,11 +140,12 @@ def _of_network(network: Network, mechanism: LaplaceMechanism, unit: PrivacyUnit
     """Tables with the same share are calibrated together, so a uniform plan has the exact joint scale."""
     sum_zero = _is_sum_zero(mechanism, unit)
     tables = measured_tables(network, mechanism.tables)
-    movements = [partition_movement(network.cells(table), unit) for table in tables]
+    movements = [partition_movement(network.possible_cells(table), unit) for table in tables]
     spreads = []  # variances along directions that sum to zero, at epsilon 1e-3, in units of its square
     for table, moved in zip(tables, movements, strict=True):
-        law = SumZeroLaplace if sum_zero and network.cells(table) > 1 else DiscreteLaplace
-        spreads.append(law(1e3 * max(1, moved.l1)).contrast_variance(network.cells(table)) / 1e6)
+        cells = network.possible_cells(table)
+        law = SumZeroLaplace if sum_zero and cells > 1 else DiscreteLaplace
+        spreads.append(law(1e3 * max(1, moved.l1)).contrast_variance(cells) / 1e6)
     parts = shares(network, tables, mechanism.allocation, spreads=spreads, n_is_public=unit.n_is_public)
     if mechanism.margins:
         for name in mechanism.margins:
@@ -164,7 +166,7 @@ def _of_network(network: Network, mechanism: LaplaceMechanism, unit: PrivacyUnit
     scales = {part: calibrated_scale(max(1, moved), epsilon * part * many[part]) for part, moved in joint.items()}
     laws: list[NoiseLaw] = [(SumZeroLaplace if sum_zero else DiscreteLaplace)(scales[part]) for part in parts]
     return tuple(
-        Measurement(table, network.cells(table), law, moved)
+        Measurement(table, network.possible_cells(table), law, moved)
         for table, law, moved in zip(tables, laws, movements, strict=True)
     )
 

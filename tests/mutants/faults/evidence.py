@@ -55,7 +55,7 @@ MUTANTS = (
     Mutant(
         "movements believed on load",
         "mechanisms/reproduction.py",
-        "Measurement(m.table, network.cells(m.table), m.law, partition_movement(network.cells(m.table), unit))",
+        "Measurement(m.table, cells, m.law, partition_movement(cells, unit))",
         "m",
         (EDITED,),
     ),

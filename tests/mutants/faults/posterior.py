@@ -125,6 +125,7 @@ MUTANTS = (
         "weight[g] += math.lgamma(grid[g]) - math.lgamma(grid[g] + total)",
         "weight[g] += 0.0",
         (f"{RECORDS}::test_a_centre_and_a_concentration_given_counts",),
+        within="concentration_chosen",
     ),
     Mutant(
         "a public row chosen whatever the others choose",
