@@ -194,6 +194,7 @@ GIVEN_A_GENERATOR = (
     "network/plug_in",
     "network/posterior",
     "network/prior",
+    "network/public",
     "network/queries",
     "queries/buckets",
     "regression/chain",
