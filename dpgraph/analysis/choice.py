@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from dpgraph.analysis.expected import draw_error
+from dpgraph.inference.arguments import check_no_rules
 from dpgraph.inference.network.consistency import consistent_variance
 from dpgraph.mechanisms.additive.blocks import GRID
 from dpgraph.mechanisms.additive.fourier import FourierMechanism
@@ -65,6 +66,7 @@ def ranked(
     counts: Mapping[Family, Reals] | None = None,
 ) -> list[Candidate]:
     """Mechanisms with a price in closed form, smallest error first; draws need ``counts``, Gaussian noise a delta."""
+    check_no_rules(network, "the price of mechanisms", "name one, laplace or gaussian; its event has its noise")
     found = [*_laplace(network, epsilon, unit)]
     if max(network.domain.sizes.values()) <= MOST_LEVELS:
         found += _fourier(network, epsilon, unit)

@@ -85,6 +85,8 @@ def test_readings_that_do_not_keep_rules_refuse():
     noisy = released()
     with pytest.raises(InferenceError, match="least squares does not keep"):
         dg.reconcile(noisy)
+    with pytest.raises(InferenceError, match="name one, laplace or gaussian"):
+        dg.privacy_cost(NETWORK, epsilon=1)
     with pytest.raises(InferenceError, match="a public prior does not keep"):
         dg.posterior(noisy, prior=dg.PublicPrior(TRUTH))
     with pytest.raises(InferenceError, match="a calibration does not keep"):
