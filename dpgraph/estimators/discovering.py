@@ -17,7 +17,7 @@ from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.checks import check_boolean, is_number
 from dpgraph.privacy.errors import DomainWarning, ReleaseError
 from dpgraph.privacy.noise import Noise
-from dpgraph.privacy.records import Event, Number, PrivacyUnit, Release, combined_event, exact, exact_delta, joined
+from dpgraph.privacy.records import Event, Number, PrivacyUnit, Release, combined_event, exact, exact_delta
 from dpgraph.privacy.release import release
 from dpgraph.privacy.scope import RowCap
 from dpgraph.statistics.counts import count
@@ -254,7 +254,4 @@ def read_off(plan: Plan, paid: list[Release[Any]], rare: float) -> Discovered:
             DomainWarning,
             stacklevel=3,
         )
-    record = joined(one.provenance for one in paid)
-    assert record is not None
-    domain = Domain(FrozenMap(variables), plan.strict)
-    return Discovered(domain, FrozenMap(found), tuple(paid), FrozenMap(sources), record)
+    return Discovered(Domain(FrozenMap(variables), plan.strict), FrozenMap(found), tuple(paid), FrozenMap(sources))

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpgraph.privacy.checks import Integers
 from dpgraph.privacy.display import as_html, counted, summary
-from dpgraph.privacy.records import PrivacyCost, Provenance, Release
+from dpgraph.privacy.records import PrivacyCost, Provenance, Release, joined
 from dpgraph.structure.domain import Bins, Categories, Domain
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.partial import MISSING, OTHER, Numbers, Words, closed
@@ -38,7 +38,13 @@ class Discovered:
     found: FrozenMap[str, str]
     releases: tuple[Release[Any], ...]
     sources: FrozenMap[str, int] = field(repr=False)
-    provenance: Provenance
+
+    @property
+    def provenance(self) -> Provenance:
+        """The record of all releases together."""
+        record = joined(one.provenance for one in self.releases)
+        assert record is not None
+        return record
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each variable: levels, how they are known, and by which release at which cost."""

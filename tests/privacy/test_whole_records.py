@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import dpgraph as dg
 from dpgraph.privacy.records import Event, Provenance, combined, joined
+from dpgraph.structure.frozen import FrozenMap
 from tests.names import public_names
 
 DOMAIN = dg.Domain.of({"word": ["a", "b"], "spam": [0, 1]})
@@ -69,6 +70,12 @@ JOINS = {
         (
             released,
             lambda one, other: dg.choose_network([one, other], constraints=dg.Constraints(target="spam")).probabilities,
+        ),
+    ],
+    "Discovered": [
+        (
+            released,
+            lambda one, other: dg.results.Discovered(DOMAIN, FrozenMap({}), (one, other), FrozenMap({})),
         ),
     ],
     "NaiveBayesEnsemble": [
