@@ -13,7 +13,7 @@ from tests.fuzz.running import fuzz
 pytestmark = pytest.mark.systems
 
 #: Files for each reader, some three seconds on an idle machine.
-RUNS = {"bif": 300, "toml": 200, "json": 1000, "documents": 300, "archives": 200}
+RUNS = {"bif": 300, "toml": 200, "json": 1000, "documents": 300, "archives": 200, "schemas": 500}
 
 
 @pytest.mark.parametrize("name", READERS)
