@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -48,8 +49,8 @@ def count_words(rows: Held, names: Mapping[str, bool], group: RowGroup | None, c
     Args:
         rows: The rows that count.
         names: The variables, and whether nulls are declared.
-        group: Which rows these are, of a budget's group.
-        cap: How many of each person.
+        group: The group of the rows, where a budget is for one.
+        cap: The cap on the rows of each person.
 
     Raises:
         DomainError: If a column holds no words, numbers or booleans, or a null that is not declared.
@@ -65,7 +66,8 @@ def _counted(rows: Held, name: str, missing: bool) -> FrozenMap[str, int]:
     found: Counter[str] = Counter()
     for batch, is_text in rows.parts:
         words, indices = _words(batch[name], name)
-        met = np.bincount(indices.fill_null(len(words)).to_numpy().astype(np.int64), minlength=len(words) + 1)
+        places = indices.cast(pa.int64()).fill_null(len(words)).to_numpy()
+        met = np.bincount(places, minlength=len(words) + 1)
         nulls = int(met[-1])
         for word, many in zip(words, met.tolist(), strict=False):
             if word is None or (is_text and word in TEXT_NULLS):
@@ -82,7 +84,8 @@ def _words(array: pa.Array, name: str) -> tuple[list[str | None], pa.Array]:
     kind = value_type(array)
     readable = is_string(kind) or is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)
     if not (readable or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
-        raise DomainError(f"column {name!r} of type {kind} holds no words, numbers or booleans: make text of it")
+        bare = re.split(r"\W", str(kind))[0]  # the fields of a struct are contents of rows
+        raise DomainError(f"column {name!r} of type {bare} holds no words, numbers or booleans: make text of it")
     coded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     words, indices = coded.dictionary, mended(coded.indices, len(coded.dictionary))
     if is_number(kind) or pa.types.is_boolean(kind):

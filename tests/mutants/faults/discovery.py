@@ -46,4 +46,11 @@ MUTANTS: tuple[Mutant, ...] = (
         "rows_within(held, cap, plan.strict)",
         (f"{FOUND}::test_of_a_persons_rows_as_many_count_as_the_unit_protects",),
     ),
+    Mutant(
+        "a type whose fields are contents of rows in a message",
+        "statistics/levels.py",
+        'bare = re.split(r"\\W", str(kind))[0]',
+        "bare = str(kind)",
+        (f"{LEVELS}::test_nulls_and_values_without_words_are_refused_in_words_of_the_declaration_alone",),
+    ),
 )
