@@ -12,6 +12,7 @@ numbers uniform in their bins; the log-loss of ``PrivateClassifier`` on held-out
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from dataclasses import dataclass
 from itertools import combinations
@@ -178,10 +179,11 @@ def judged(table: Table, found: Any, epsilon: float, delta: float, seed: int) ->
     model = dg.PrivateClassifier(domain, table.target, epsilon, delta, unit=unit)
     said = model.fit(train[features], train[table.target]).predict_proba(held[features])
     where = held[table.target].map({level: at for at, level in enumerate(model.classes_)}).to_numpy()
-    posterior = learned.posterior(draws=300, seed=seed)
-    widths = [ask(posterior, table, name) for name in asked(table)]
+    names = asked(table)
+    posterior = learned.posterior(draws=300, seed=seed) if names else None
+    widths = [ask(posterior, table, name) for name in names]
     return {
-        "widths": float(np.mean(widths)),
+        "widths": float(np.mean(widths)) if widths else math.nan,
         "pairs": distance(positions(made), positions(true)),
         "log-loss": float(-np.log(np.maximum(said[np.arange(len(where)), where], 1e-12)).mean()),
         "levels": float(sum(domain.sizes.values())),

@@ -325,7 +325,7 @@ def fit_regression(
 def discover(payer: Payer, rows: str, declaration: str, delta: str, rare: float | None, out: Path | None) -> None:
     """Find the bins and levels that a declaration leaves open in ROWS, with a part of the budget.
 
-    About a tenth of what is to be spent in all is enough. The file that is written says how each was found and paid.
+    The file that is written says how each variable was found, and by which charge.
     """
     from dpgraph.estimators.discovering import discover, planned
     from dpgraph.files.documents import save

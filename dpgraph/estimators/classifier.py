@@ -45,7 +45,7 @@ from dpgraph.models.weighted import (
     naive_part,
     rows_that_agree,
 )
-from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.accounting import Budget, budget_of
 from dpgraph.privacy.accounts import Made
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.errors import ReleaseError
@@ -235,13 +235,7 @@ class _Plan:
         epsilon, delta = exact(settings.epsilon), exact_delta(settings.delta)
         if settings.n is not None:
             check_whole("n", settings.n, 1, 2**53)
-        budget = settings.budget
-        if budget is None:
-            budget = Budget(epsilon, delta, unit=settings.unit)
-        elif not isinstance(budget, Budget):
-            raise ReleaseError(f"budget must be a Budget to charge, such as dg.Budget(1), or None; got {budget!r:.60}")
-        elif settings.unit is not None and settings.unit != budget.unit:
-            raise ReleaseError(f"unit ({settings.unit}) differs from the budget's ({budget.unit}); leave unit out")
+        budget = budget_of(settings.budget, settings.unit, epsilon, delta)
         if budget.group is not None:
             raise ReleaseError("PrivateClassifier needs a budget of all rows, not a group's")
         seed = inference_seed(settings.random_state)

@@ -13,7 +13,7 @@ from dpgraph.inference.discovery import Discovered, found_bins, found_levels
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.levels import PrivateLevels
-from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.accounting import Budget, budget_of
 from dpgraph.privacy.checks import check_boolean, is_number
 from dpgraph.privacy.errors import DomainWarning, ReleaseError
 from dpgraph.privacy.noise import Noise
@@ -52,12 +52,12 @@ def discover(
     Noisy counts on public grids, and of public lists, are one release: bins of about equal counts are read off it, with
     a bin of its own for a value that many rows have, and levels that are clear of the noise; rare ones are ``"other"``.
     Words without a list are named where their noisy count is above a threshold (``PrivateLevels``), a release of its
-    own, which needs a delta. Each variable that is found gets the same part of epsilon. A tenth of what is to be spent
-    in all is enough for most tables (docs/discovery.md).
+    own, which needs a delta. Each variable that is found gets the same part of epsilon. docs/discovery.md measures how
+    good the bins and levels are where a tenth of epsilon 1, and of .1, pays for them.
 
     Args:
-        rows: A pandas, polars or Arrow table, a stream, a query, or the path of a CSV or Parquet file; read once and
-            held in memory, the columns that are to be found.
+        rows: A pandas, polars or Arrow table, a stream, a query, or the path of a CSV or Parquet file; read once;
+            the columns that are to be found are held in memory.
         declaration: From names to ``dg.Numbers(low, high)`` and ``dg.Words()``, which are found, and to levels,
             ``Categories`` and ``Bins``, which stay. ``{**found.domain.variables, "new": dg.Words()}`` finds one more.
         epsilon: The cost, exact.
@@ -106,7 +106,7 @@ def discover(
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What is to be found, and by which mechanisms: public."""
+    """The variables to be found and the mechanisms that find them: public."""
 
     declaration: Mapping[str, Partial]
     epsilon: Fraction
@@ -183,12 +183,7 @@ def planned(
     """The plan of ``discover`` by the same settings, all of them public."""
     spend, slack = exact(epsilon), exact_delta(delta)
     check_boolean("strict", strict)
-    if budget is None:
-        budget = Budget(spend, slack, unit=unit)
-    elif not isinstance(budget, Budget):
-        raise ReleaseError(f"budget must be a Budget to charge, such as dg.Budget(1), or None; got {budget!r:.60}")
-    elif unit is not None and unit != budget.unit:
-        raise ReleaseError(f"unit ({unit}) differs from the budget's ({budget.unit}); leave unit out")
+    budget = budget_of(budget, unit, spend, slack)
     declared = partial_domain(declaration)
     for name, one in declared.items() if strict else ():
         if isinstance(one, Numbers | Words) and not one.missing:

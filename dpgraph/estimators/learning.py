@@ -12,9 +12,8 @@ from dpgraph.estimators.graphs.paid import GREEDY, expected_noise
 from dpgraph.estimators.graphs.task import Learner, Task
 from dpgraph.inference.graphs.constraints import Constraints, constraints_within
 from dpgraph.inference.graphs.learned import LearnedNetwork
-from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.accounting import Budget, budget_of
 from dpgraph.privacy.checks import check_choice, check_whole
-from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, combined_event, exact, exact_delta
 from dpgraph.statistics.rows.persons import cap_rows
@@ -112,12 +111,7 @@ def learning_task(
     if n is not None:
         check_whole("n", n, 1, 2**53)
     spend, slack = exact(epsilon), exact_delta(delta)
-    if budget is None:
-        budget = Budget(spend, slack, unit=unit)
-    elif not isinstance(budget, Budget):
-        raise ReleaseError(f"budget must be a Budget to charge, such as dg.Budget(1), or None; got {budget!r:.60}")
-    elif unit is not None and unit != budget.unit:
-        raise ReleaseError(f"unit ({unit}) differs from the budget's ({budget.unit}); leave unit out")
+    budget = budget_of(budget, unit, spend, slack)
     return Task(domain, spend, slack, budget, constraints_within(constraints, domain), n, noise=noise)
 
 

@@ -76,7 +76,7 @@ KEPT = {".npz": MOST_BYTES // 16, ".json": 1 << 21}
 def save(value: Any, path: str | Path, *, release: Release[Any] | None = None, progress: bool = False) -> None:
     """Writes a public value to ``.json``, to ``.npz``, where arrays are binary, or, probabilities alone, to ``.bif``.
 
-    A network, or what ``discover`` found, may also be written to ``.toml``, to be read and edited.
+    A network, or the result of ``discover``, may also be written to ``.toml``, to be read and edited.
 
     A value is a Network, LinearDesign, Release, posterior, Probabilities or fitted model; BIF has a posterior's mean.
     Of a fitted estimator its model is written, with the posterior that intervals need, and its release beside that, to

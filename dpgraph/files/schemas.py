@@ -1,6 +1,6 @@
 """Domains from schemas that others keep: JSON Schema, a Frictionless table or package, and pandera's ``to_json``.
 
-Listed values and booleans become levels. A column that lists none is named, with what it lacks.
+Listed values and booleans become levels. A column without such a list is named in a warning, with the reason.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def is_schema(document: dict[str, Any]) -> bool:
 
 
 def domain_of_schema(document: dict[str, Any]) -> tuple[Domain, str]:
-    """The columns whose levels a schema lists, and what is to be said of the others.
+    """The columns whose levels a schema lists, and the warnings about the others.
 
     >>> domain_of_schema({"fields": [{"name": "ok", "type": "boolean", "constraints": {"required": True}}]})
     (Domain(ok: 2), '')

@@ -1,4 +1,4 @@
-"""Levels and bins from noisy counts: what was found, and what it cost. No rows are here."""
+"""Levels and bins from noisy counts, with the releases that they come from. No rows are here."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ FEWEST, MOST = 2, 16
 class Discovered:
     """A domain, of which some variables were found by releases.
 
-    ``domain`` is complete; ``found`` says of each variable that was found in what words; ``releases`` are the noisy
-    counts behind them, which may be kept and asked, and ``sources`` the position of each variable's among them.
+    ``domain`` is complete. ``found`` describes the bins or levels of each variable that was found. ``releases`` are the
+    noisy counts behind them, which may be kept and asked; ``sources`` has the position of each variable's release.
     """
 
     domain: Domain
@@ -65,7 +65,7 @@ class Discovered:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """A line for the whole, and one for each variable that was found: how, by which release, paid by what."""
+        """A line for the whole, and one for each variable that was found, with its release and its cost."""
         paid = f"; paid by {', '.join(self.provenance.receipts)} of a ledger" if self.provenance.receipts else ""
         events = [self.releases[self.sources[name]].event for name in self.found]
         costs = [f"{event.mechanism}, {PrivacyCost(event.epsilon, event.delta)}" for event in events]

@@ -293,7 +293,7 @@ class HiddenMarkovModel:
         Args:
             n: How many entries, at least 1.
             rng: Randomness for post-processing, or a seed for it; the release is already public.
-            numbers: What a column of bins holds, as for ``dg.sample_rows``.
+            numbers: The numbers of a column of bins, as for ``dg.sample_rows``.
 
         Returns:
             A column for each declared variable, in the domain's order.

@@ -419,6 +419,17 @@ class Budget:
         return as_html("Budget", rows, [f"protecting {self.unit}; accounting {self.accounting}", *where, *group])
 
 
+def budget_of(budget: Any, unit: PrivacyUnit | None, epsilon: Fraction, delta: Fraction) -> Budget:
+    """The budget that a user gave for a whole of this cost, or one of exactly this cost where there is none."""
+    if budget is None:
+        return Budget(epsilon, delta, unit=unit)
+    if not isinstance(budget, Budget):
+        raise ReleaseError(f"budget must be a Budget to charge, such as dg.Budget(1), or None; got {budget!r:.60}")
+    if unit is not None and unit != budget.unit:
+        raise ReleaseError(f"unit ({unit}) differs from the budget's ({budget.unit}); leave unit out")
+    return budget
+
+
 def _conditions(domain: Any, by: str) -> list[Condition]:
     return [Condition(by, level, domain[by]) for level in domain.levels(by)]
 

@@ -1,4 +1,4 @@
-"""Variables whose levels are to be found: what is public of them, and the public grids on which bins are sought."""
+"""Variables whose levels are to be found: their public bounds or lists, and public grids on which bins are sought."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class OpenLevels:
 
     def blocks(self, unit: Any) -> NoReturn:
         """Refuses mechanisms of counts whose number is public."""
-        raise ReleaseError("which words there are is not public: PrivateLevels(epsilon, delta) releases their counts")
+        raise ReleaseError("the words of a column are not public: PrivateLevels(epsilon, delta) releases their counts")
 
 
 def closed(levels: Iterable[Level], missing: bool) -> Categories:

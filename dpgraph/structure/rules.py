@@ -22,7 +22,7 @@ MOST_RULES, MOST_LISTED = 4096, 5
 
 @dataclass(frozen=True)
 class Rules:
-    """What is known of rows before any is read: cells of tables that they break are 0, without noise.
+    """Combinations of levels that no row has, known before any is read: their cells are 0, without noise.
 
     Args:
         impossible: Combinations that no row may have: mappings from two variables or more to a level or several.

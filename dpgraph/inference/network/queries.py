@@ -109,8 +109,8 @@ def sample_rows(
         probabilities: The conditional probability tables.
         n: How many rows; it is yours to choose, and need not be the number of private rows.
         rng: Randomness for post-processing, or a seed for it.
-        numbers: What a column of bins holds: ``"uniform"`` numbers in them, each alike, whole ones or of a few digits
-            (``Bins``); ``"midpoint"``, the mean of each bin's numbers; or ``"level"``, the bin's name.
+        numbers: The numbers of a column of bins: ``"uniform"`` in each bin, whole or of a few digits (``Bins``);
+            ``"midpoint"``, the mean of each bin's numbers; or ``"level"``, the bin's name.
         progress: A bar on a terminal.
 
     Returns:

@@ -135,7 +135,7 @@ def sample_given(
         rng: Randomness for post-processing, or a seed for it.
         given: Evidence, as for ``query``.
         do: Interventions, as for ``query``.
-        numbers: What a column of bins holds, as for ``sample_rows``.
+        numbers: The numbers of a column of bins, as for ``sample_rows``.
 
     Returns:
         A DataFrame as that of ``sample_rows``.
