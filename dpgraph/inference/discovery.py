@@ -31,7 +31,8 @@ class Discovered:
     """A domain, of which some variables were found by releases.
 
     ``domain`` is complete. ``found`` describes the bins or levels of each variable that was found. ``releases`` are the
-    noisy counts behind them, which may be kept and asked; ``sources`` has the position of each variable's release.
+    noisy counts behind them, of which those of grids and lists may be saved and asked. ``sources`` has the position of
+    each variable's release.
     """
 
     domain: Domain
