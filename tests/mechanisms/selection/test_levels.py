@@ -79,7 +79,8 @@ def test_a_threshold_that_is_one_lower_is_above_its_delta():
 
 
 def test_what_is_named_is_above_the_threshold_and_nothing_else_leaves():
-    frame = pd.DataFrame({"town": ["A"] * 900 + ["B"] * 500 + ["rare one"], "code": [7] * 1400 + [None]})
+    rare = [f"rare {i}" for i in range(200)]  # of noise alone half would be above 0
+    frame = pd.DataFrame({"town": ["A"] * 900 + ["B"] * 500 + rare, "code": [7] * 1400 + [None] * 200})
     statistics = counted(frame, missing=True)
     mechanism = PrivateLevels(1, "1e-6")
     made = dg.release(statistics, mechanism, budget=dg.Budget(1, "1e-6"))
