@@ -54,19 +54,26 @@ def test_questions_of_a_classifier_are_asked_of_its_release(mail, run):
     assert "0.5" in run("query", "asia.json", "--target", "smoke").stdout
 
 
-def test_effects_and_regressions_are_read_off_a_release(mail, run):
-    """Of pairs by an order of causes, which the rows do not tell; a network alone has no tables."""
-    words = ("learn", "mail.csv", "--domain", "mail.toml", "--epsilon", "20", "--out", "n.json", "--release", "r.json")
-    run(*words)
+LEARN = ("learn", "mail.csv", "--domain", "mail.toml", "--epsilon", "20", "--out", "n.json", "--release", "r.json")
+
+
+def test_effects_are_read_off_a_release(mail, run):
+    """Of pairs by an order of causes, which the rows do not tell."""
+    run(*LEARN)
     order = ("--order", "word0,word1,spam")
     told = json.loads(run("effect", "r.json", "--of", "word0", "--on", "spam=1", *order, "--json").stdout)
     (row,) = told["effect"]
     assert 0.7 < row["low"] < row["mean"] < row["high"] < 0.9
     refused = run("effect", "r.json", "--of", "spam", "--on", "word0=1", *order, code=1)
     assert "--order of a command" in refused.stderr
-    told = json.loads(run("regress", "r.json", "--target", "spam", "--on", "word0,word1", "--json").stdout)
-    found = dg.regression(dg.load("r.json"), "spam", ["word0", "word1"])  # of the pairs, without a graph
-    assert [one["mean"] for one in told["coefficients"]] == pytest.approx(found.mean.tolist(), abs=1e-6)
-    assert "learn --model" in run("regress", "n.json", "--target", "spam", "--on", "word0", code=1).stderr
     run("posterior", "r.json", "--network", "n.json", "--method", "plug-in", "--out", "p.json")
     assert "keeps no release" in run("effect", "p.json", "--of", "word0", "--on", "spam", *order, code=1).stderr
+
+
+def test_regressions_are_read_off_a_release(mail, run):
+    """Of pairs, without a graph; a network alone has no tables."""
+    run(*LEARN)
+    told = json.loads(run("regress", "r.json", "--target", "spam", "--on", "word0,word1", "--json").stdout)
+    found = dg.regression(dg.load("r.json"), "spam", ["word0", "word1"])
+    assert [one["mean"] for one in told["coefficients"]] == pytest.approx(found.mean.tolist(), abs=1e-6)
+    assert "learn --model" in run("regress", "n.json", "--target", "spam", "--on", "word0", code=1).stderr

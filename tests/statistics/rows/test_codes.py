@@ -163,7 +163,9 @@ def test_a_warning_of_types_is_one_whatever_the_rows_are(levels, values):
 def test_a_path_has_the_codes_of_its_frame(case, again):
     """Of the frame that pandas wrote, and of the frame that pandas reads of it, whose columns may have other types."""
     domain, frame = case
-    assume(again or not frame.isin(STR_NA_VALUES).any(axis=None))  # a text in memory is no null
+    nulls = {name: STR_NA_VALUES & {str(v) for v in getattr(domain[name], "levels", ())} for name in frame}
+    lost = frame.isin({name: list(words) for name, words in nulls.items()} if again else STR_NA_VALUES)
+    assume(not lost.any(axis=None))  # a text in memory is no null, and pandas reads a null where the text is a level
     path = csv(frame)
     expected = dg.statistics.encode(path, domain).columns
     rows = pd.read_csv(path) if again else frame
