@@ -55,19 +55,23 @@ def test_questions_of_a_classifier_are_asked_of_its_release(mail, run):
 
 
 LEARN = ("learn", "mail.csv", "--domain", "mail.toml", "--epsilon", "20", "--out", "n.json", "--release", "r.json")
+ORDER = ("--order", "word0,word1,spam")
 
 
 def test_effects_are_read_off_a_release(mail, run):
     """Of pairs by an order of causes, which the rows do not tell."""
     run(*LEARN)
-    order = ("--order", "word0,word1,spam")
-    told = json.loads(run("effect", "r.json", "--of", "word0", "--on", "spam=1", *order, "--json").stdout)
+    told = json.loads(run("effect", "r.json", "--of", "word0", "--on", "spam=1", *ORDER, "--json").stdout)
     (row,) = told["effect"]
     assert 0.7 < row["low"] < row["mean"] < row["high"] < 0.9
-    refused = run("effect", "r.json", "--of", "spam", "--on", "word0=1", *order, code=1)
+
+
+def test_an_effect_against_the_order_of_causes_or_of_draws_without_a_release_is_refused(mail, run):
+    run(*LEARN)
+    refused = run("effect", "r.json", "--of", "spam", "--on", "word0=1", *ORDER, code=1)
     assert "--order of a command" in refused.stderr
     run("posterior", "r.json", "--network", "n.json", "--method", "plug-in", "--out", "p.json")
-    assert "keeps no release" in run("effect", "p.json", "--of", "word0", "--on", "spam", *order, code=1).stderr
+    assert "keeps no release" in run("effect", "p.json", "--of", "word0", "--on", "spam", *ORDER, code=1).stderr
 
 
 def test_regressions_are_read_off_a_release(mail, run):
