@@ -104,7 +104,7 @@ MUTANTS = (
         "statistics/rows/persons.py",
         'raise DomainError(f"column {person!r} must hold text, numbers or dates, by which persons are told apart")',
         'raise DomainError(f"column {person!r} is of type {array.type}")',
-        (f"{CANARY}::test_tables_in_memory[cap_rows-who]",),
+        (f"{CANARY}::test_tables_in_memory[cap_rows-who-0]", f"{CANARY}::test_tables_in_memory[cap_rows-who-1]"),
     ),
     Mutant(
         "text of an iterator quoted as a path",
