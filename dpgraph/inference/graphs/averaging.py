@@ -132,6 +132,8 @@ def averaged_posterior(
     hierarchy, _ = read_prior(TABLE_PRIOR if prior is None else prior)
     if hierarchy is None:
         raise InferenceError("the prior of averaged graphs is a hierarchical one; got a number")
+    if hierarchy.ordered:
+        raise InferenceError('averaged graphs have no prior along bins: leave ordered out, or take graphs="chosen"')
     value, provenance = released_value(noisy)
     graphs = possible_graphs(network, constraints)
     if (cells := widest(graphs, network.domain.sizes)) > MOST_CELLS:

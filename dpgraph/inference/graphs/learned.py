@@ -223,7 +223,9 @@ class LearnedNetwork:
     def _averages(self, value: Any, tables: bool, prior: Any = None, method: Any = "auto", **settings: Any) -> bool:
         """True if graphs are averaged by default; ``tables`` where other methods could draw too."""
         named = isinstance(method, Records) or (isinstance(method, str) and method in ("auto", "records"))
-        learned = prior is None or isinstance(prior, str | HierarchicalPrior)
+        learned = (
+            prior is None or isinstance(prior, str) or (isinstance(prior, HierarchicalPrior) and not prior.ordered)
+        )
         if self._constraints is None or not named or not learned:
             return False
         return affordable(value, self.network, self._constraints, settings.get("draws", 1000) if tables else None)

@@ -463,14 +463,15 @@ def relearned(
 ) -> None:
     """Draws the concentration and the centre of every variable that has several rows, and sets the prior to them.
 
-    ``counts`` are laid out as theta, ``centres`` are those of each variable, one after another, and overwritten;
+    ``counts`` are laid out as theta, ``centres`` are those of each variable, one after another, and overwritten; one
+    of zeros says that the variable's prior is learned elsewhere.
     ``spread`` is the Dirichlet concentration of a level of a centre, ``weight`` room for a number for each of the grid.
     """
     nodes, at = layout.nodes, 0
     for v in range(nodes.shape[0]):
         levels, first = nodes[v, LEVELS], nodes[v, THETA]
         last = counts.size if v + 1 == nodes.shape[0] else nodes[v + 1, THETA]
-        if levels > 1 and last - first > levels:
+        if levels > 1 and last - first > levels and centres[at] > 0.0:
             mine, centre = counts[first:last], centres[at : at + levels]
             if layout.prior[first:last].min() == 0.0:
                 relearned_within(rng, layout.prior[first:last], mine, grid, spread, centre, weight)

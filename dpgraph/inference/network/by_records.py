@@ -23,6 +23,7 @@ from dpgraph.inference.network import _kernels
 from dpgraph.inference.network._kernels import LEVELS, RECORDS, RESIZES, SHIFTS, THETA, Layout
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, concentration_tables, contingency_table, rows_estimate
+from dpgraph.inference.network.ordered import Walk, order_of
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.queries import sample_codes
 from dpgraph.inference.simplex import log_gammas
@@ -204,6 +205,28 @@ class Following:
         )
 
 
+class Scatter:
+    """What the rows of each table scatter about in a chain, and how closely: centres and concentrations."""
+
+    def __init__(self, hierarchy: HierarchicalPrior, network: Network, layout: Layout) -> None:
+        levels = layout.nodes[:, LEVELS]
+        self._hierarchy, self._centres = hierarchy, np.repeat(1 / levels, levels)
+        self._walks: list[Walk] = []
+        for v, name in enumerate(network.order if hierarchy.ordered else ()):
+            if order := order_of(network, name):
+                at, size = int(levels[:v].sum()), int(levels[v])
+                self._centres[at : at + size] = 0.0  # not learned with those of tables that have one
+                rows = network.cells(network.parents[name])
+                self._walks.append(Walk.of(int(layout.nodes[v, THETA]), rows, size, order, hierarchy.grids))
+
+    def relearn(self, rng: np.random.Generator, layout: Layout, counts: Integers) -> None:
+        """Draws centres and concentrations given flat counts, and sets the layout's prior to them."""
+        grid, spread = self._hierarchy.grid, self._hierarchy.centre
+        compiled(_kernels.relearned)(rng, layout, counts, grid, spread, self._centres, np.empty_like(grid))
+        for walk in self._walks:
+            walk.relearn(rng, layout.prior, counts, spread)
+
+
 class RecordChain:
     """A chain over the tables and the latent rows of every data set.
 
@@ -221,11 +244,12 @@ class RecordChain:
         rng: np.random.Generator,
         public: PublicRows | None = None,
     ) -> None:
-        self._plan, self._passes, self._hierarchy, self._rng = plan, passes, hierarchy, rng
+        self._plan, self._passes, self._rng = plan, passes, rng
         layouts = [kernel_layout(one, concentration) for one in given]
         self._prior = layouts[0].prior
         self._layouts = [layout._replace(prior=self._prior) for layout in layouts]
-        self._sizes, self._centres = row_sizes(layouts[0]), uniform_centres(layouts[0])
+        self._sizes = row_sizes(layouts[0])
+        self._scatter = None if hierarchy is None else Scatter(hierarchy, given[0].network, layouts[0])
         self._following = None if public is None else Following.of(given[0].network, public, self._prior)
         self.latent = [Latent.of(one, concentration, rng, self._sizes.size) for one in given]
         self.theta, self.n = np.empty((plan.draws, self._prior.size)), np.empty(plan.draws, np.int64)
@@ -234,11 +258,10 @@ class RecordChain:
     def sweep(self, i: int) -> None:
         """Concentrations and centres where they are learned, tables, then the rows of every data set."""
         prior, burning = self._prior, i < self._plan.burn_in
-        if self._hierarchy is not None:
-            learned = self._hierarchy.grid, self._hierarchy.centre, self._centres, np.empty_like(self._hierarchy.grid)
+        if self._scatter is not None:
             counts, following = self._counts(), self._following
             own = counts if following is None else following.others(counts, prior, self._sizes)
-            compiled(_kernels.relearned)(self._rng, self._layouts[0], own, *learned)
+            self._scatter.relearn(self._rng, self._layouts[0], own)
             if following is not None:
                 following.draw(self._rng, prior, counts, self._sizes)
         self._theta = draw_rows(self._rng, prior + self._counts(), self._sizes)
@@ -300,20 +323,18 @@ def tables_given_counts(
     Counts have axes (variable, *parents), draws (draw, variable, *parents); ``BETWEEN`` steps lie between two draws.
     """
     layout = kernel_layout(Evidence(network, (), 0), concentration_tables(network, 1.0))
-    flat, sizes, centres = flat_tables(network, counts).astype(np.int64), row_sizes(layout), uniform_centres(layout)
-    relearn, kept, weight = compiled(_kernels.relearned), np.empty((draws, flat.size)), np.empty_like(hierarchy.grid)
+    flat, sizes, scatter = (
+        flat_tables(network, counts).astype(np.int64),
+        row_sizes(layout),
+        Scatter(hierarchy, network, layout),
+    )
+    kept = np.empty((draws, flat.size))
     for i in range((draws + FORGOTTEN) * BETWEEN):
-        relearn(rng, layout, flat, hierarchy.grid, hierarchy.centre, centres, weight)
+        scatter.relearn(rng, layout, flat)
         at, rest = divmod(i, BETWEEN)
         if at >= FORGOTTEN and rest == BETWEEN - 1:
             kept[at - FORGOTTEN] = draw_rows(rng, layout.prior + flat, sizes)
     return tables_from_flat(network, kept)
-
-
-def uniform_centres(layout: Layout) -> Reals:
-    """The even share of every level of each variable, one variable after another."""
-    levels = layout.nodes[:, LEVELS]
-    return np.repeat(1 / levels, levels)
 
 
 def row_sizes(layout: Layout) -> Integers:

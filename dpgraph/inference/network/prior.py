@@ -7,13 +7,16 @@ are drawn with the tables given the release (proofs.md P77). A variable without 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpgraph.inference.arguments import check_above_zero, check_whole_number
 from dpgraph.inference.network.evidence import concentration_tables
+from dpgraph.inference.network.ordered import Order, order_of
 from dpgraph.inference.simplex import dirichlet_draws
+from dpgraph.privacy.checks import check_boolean
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
@@ -29,6 +32,8 @@ class HierarchicalPrior:
         highest: The largest; rows are then alike but for this many records' worth.
         steps: How many concentrations are possible, evenly spread on the log scale and equally likely.
         centre: The Dirichlet concentration of each level of a centre.
+        ordered: Whether a number's bins are neighbours: in a table with a parent that is cut into bins, the centre of
+            a row scatters about that of the bin below, as closely as the release says (proofs.md P133).
 
     Raises:
         InferenceError: If a number is out of range, or the highest concentration is below the lowest.
@@ -41,11 +46,13 @@ class HierarchicalPrior:
     highest: float = 1000.0
     steps: int = 25
     centre: float = 1.0
+    ordered: bool = False
 
     def __post_init__(self) -> None:
         for name in ("lowest", "highest", "centre"):
             check_above_zero(name, getattr(self, name))
         check_whole_number("steps", self.steps, 1)
+        check_boolean("ordered", self.ordered, error=InferenceError)
         if self.highest < self.lowest:
             raise InferenceError(f"highest must be at least lowest; got {self.highest!r} below {self.lowest!r}")
 
@@ -53,6 +60,11 @@ class HierarchicalPrior:
     def grid(self) -> Reals:
         """The concentrations that are possible."""
         return np.geomspace(self.lowest, self.highest, self.steps)
+
+    @property
+    def grids(self) -> Reals:
+        """Those of rows about centres, of neighbours and of the lowest bin: neighbours may be much more alike."""
+        return np.stack([self.grid, np.geomspace(10 * self.lowest, 100 * self.highest, self.steps), self.grid])
 
     def sample(self, network: Network, rng: np.random.Generator) -> Probabilities:
         """Tables drawn from the prior: a world to simulate.
@@ -63,9 +75,21 @@ class HierarchicalPrior:
         """
         tables: dict[str, Reals] = {}
         for name, cells in concentration_tables(network, 1.0).items():
-            if cells.ndim > 1:
+            if self.ordered and (order := order_of(network, name)):
+                cells = self._along(order, cells.shape, rng)
+            elif cells.ndim > 1:
                 centre = rng.dirichlet(np.full(len(cells), self.centre)).reshape(-1, *[1] * (cells.ndim - 1))
                 shares = np.maximum(centre, 1e-300) * cells  # of the levels that a row may have, by its rules
                 cells = rng.choice(self.grid) * (shares / shares.sum(axis=0) if network.rules else shares)
             tables[name] = dirichlet_draws(cells, rng, axis=0)
         return Probabilities(network, FrozenMap(tables))
+
+    def _along(self, order: Order, shape: tuple[int, ...], rng: np.random.Generator) -> Reals:
+        """The concentrations of a table whose rows lie along the bins of a number."""
+        own, near, common = (rng.choice(grid) for grid in self.grids)
+        centres = rng.dirichlet(np.full(shape[0], self.centre))[None]
+        for row in range(math.prod(shape[1:])):
+            to = order.below(row)
+            about = (near if to else common) * np.maximum(centres[to], 1e-300)
+            centres = np.concatenate([centres, dirichlet_draws(about[None], rng)])
+        return own * np.maximum(centres[1:], 1e-300).T.reshape(shape)

@@ -102,16 +102,16 @@ def rank(truth, draws, rng):
     return (below + rng.random(truth.shape) * (ties + 1)) / (len(draws) + 1)
 
 
-def calibration_ranks(trials, neighbours, mechanism, prior=PRIOR, believed=PRIOR, seed=0):
+def calibration_ranks(trials, neighbours, mechanism, prior=PRIOR, believed=PRIOR, seed=0, network=NETWORK):
     """Worlds from ``prior``, rows, a release, a posterior under ``believed``: ranks of all free probabilities."""
     ranks = []
     for stream in np.random.SeedSequence(seed).spawn(trials):
         rng = np.random.default_rng(stream)
-        truth = prior.sample(NETWORK, rng)
+        truth = prior.sample(network, rng)
         noisy = released(truth, rng, neighbours=neighbours, mechanism=mechanism)
         method = dg.methods.Records(chains=1, burn_in=300, thin=8)
         made = dg.posterior(noisy, prior=believed, method=method, draws=100, seed=rng)
-        parts = [rank(truth.table(v)[:-1], made.flat(v)[:, :-1], rng).ravel() for v in NETWORK.domain.names]
+        parts = [rank(truth.table(v)[:-1], made.flat(v)[:, :-1], rng).ravel() for v in network.domain.names]
         ranks.append(np.concatenate(parts))
     return np.stack(ranks)
 

@@ -4,6 +4,7 @@ from tests.mutants.planting import Mutant
 
 LAWS, DRAWS = "tests/privacy/test_measurements.py", "tests/inference/test_draws.py"
 VERB = "tests/inference/test_posterior.py"
+ORDERED = "tests/inference/network/test_ordered.py"
 PUBLIC = "tests/inference/network/test_public.py"
 RECORDS = "tests/inference/network/test_by_records.py"
 NORMAL, CHAIN = "tests/inference/network/test_by_normal.py", "tests/inference/counts/test_table_chain.py"
@@ -126,6 +127,27 @@ MUTANTS = (
         "weight[g] += 0.0",
         (f"{RECORDS}::test_a_centre_and_a_concentration_given_counts",),
         within="concentration_chosen",
+    ),
+    Mutant(
+        "centres about the common one alone",
+        "inference/network/_order_kernels.py",
+        "return row - stride + 1 if 0 < level < bins else 0",
+        "return 0",
+        (f"{ORDERED}::test_rows_lie_along_the_parent_of_most_bins",),
+    ),
+    Mutant(
+        "rows whose number is missing beside the last bin",
+        "inference/network/_order_kernels.py",
+        "if 0 < level < bins else 0",
+        "if 0 < level < size else 0",
+        (f"{ORDERED}::test_rows_lie_along_the_parent_of_most_bins",),
+    ),
+    Mutant(
+        "neighbours weighed by the rows' own tables",
+        "inference/network/_order_kernels.py",
+        "passed_up(rng, chosen[kind], centres[to], opened[at], opened[to], grids[kind], weight[kind])",
+        "passed_up(rng, chosen[kind], centres[to], counts[row], opened[to], grids[kind], weight[kind])",
+        (f"{ORDERED}::test_tables_given_exact_counts_are_those_of_the_quadrature",),
     ),
     Mutant(
         "a public row chosen whatever the others choose",

@@ -1,0 +1,88 @@
+"""The inner loop of the prior along a number's bins: arrays in, arrays changed in place."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgraph.inference.network._kernels import picked
+
+Integers = npt.NDArray[np.int64]
+Reals = npt.NDArray[np.float64]
+
+#: What scatters: rows about their own centres, centres about those of the bin below, the lowest about the common one.
+ROWS, NEIGHBOURS, COMMON = 0, 1, 2
+
+
+def below(row: int, stride: int, size: int, bins: int) -> int:
+    """The place of the centre that a row's centre scatters about, one above the row's number; 0 is the common one.
+
+    ``stride`` is how far apart the bins of the number are among the rows, ``size`` how many levels it has, of which the
+    first ``bins`` are in order.
+    """
+    level = row // stride % size
+    return row - stride + 1 if 0 < level < bins else 0
+
+
+def passed_up(
+    rng: np.random.Generator, concentration: float, centre: Reals, held: Integers, opened: Integers, grid: Reals,
+    weight: Reals,
+) -> None:  # fmt: skip
+    """Adds the tables that ``held`` open in a Chinese restaurant to ``opened``, and their weight for each of a grid."""
+    total, tables = 0, 0
+    for k in range(centre.size):
+        mine = concentration * centre[k]
+        total += held[k]
+        for i in range(held[k]):
+            if rng.random() * (mine + i) < mine:
+                opened[k] += 1
+                tables += 1
+    if total > 0:
+        for g in range(grid.size):
+            weight[g] += math.lgamma(grid[g]) - math.lgamma(grid[g] + total) + tables * math.log(grid[g])
+
+
+def centre_set(rng: np.random.Generator, centre: Reals, about: Reals, concentration: float, opened: Integers) -> None:
+    """Draws a centre, Dirichlet(concentration about + opened), by gammas in log space so that none is all zeros."""
+    most, total = -math.inf, 0.0
+    for k in range(centre.size):
+        shape = concentration * about[k] + opened[k]
+        centre[k] = math.log(rng.standard_gamma(shape + 1.0)) + math.log(1.0 - rng.random()) / shape
+        most = max(most, centre[k])
+    for k in range(centre.size):
+        centre[k] = math.exp(max(centre[k] - most, -600.0))
+        total += centre[k]
+    for k in range(centre.size):
+        centre[k] /= total
+
+
+def relearned_along(
+    rng: np.random.Generator, prior: Reals, counts: Integers, grids: Reals, spread: float, chosen: Reals,
+    centres: Reals, stride: int, size: int, bins: int, opened: Integers, weight: Reals,
+) -> None:  # fmt: skip
+    """Draws the centres and concentrations of a variable along a parent whose bins are in order (proofs.md P133).
+
+    ``prior`` and ``counts`` have shape (rows, levels), ``centres`` a common one before those of the rows, ``grids`` and
+    ``weight`` a line for each kind of scatter, and ``chosen`` its concentration. ``spread`` is the Dirichlet
+    concentration of a level of the common centre; ``opened`` is room as large as ``centres``.
+    """
+    rows, levels = counts.shape
+    opened[:] = 0
+    weight[:] = 0.0
+    for row in range(rows - 1, -1, -1):
+        at, to = row + 1, below(row, stride, size, bins)
+        kind = NEIGHBOURS if to > 0 else COMMON
+        passed_up(rng, chosen[ROWS], centres[at], counts[row], opened[at], grids[ROWS], weight[ROWS])
+        passed_up(rng, chosen[kind], centres[to], opened[at], opened[to], grids[kind], weight[kind])
+    for kind in range(weight.shape[0]):
+        chosen[kind] = grids[kind, picked(rng, weight[kind])]
+    for k in range(levels):
+        centres[0, k] = 1.0
+    centre_set(rng, centres[0], centres[0], spread, opened[0])
+    for row in range(rows):
+        at, to = row + 1, below(row, stride, size, bins)
+        centre_set(rng, centres[at], centres[to], chosen[NEIGHBOURS if to > 0 else COMMON], opened[at])
+        for k in range(levels):
+            prior[row, k] = chosen[ROWS] * centres[at, k]
