@@ -23,7 +23,7 @@ import pandas as pd
 import dpgraph as dg
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
-METHOD = dg.methods.Records(burn_in=1500, thin=8)
+METHOD = dg.methods.Records(burn_in=600, thin=4)
 Truth = tuple[dg.Network, dict[str, Any], pd.DataFrame]
 
 

@@ -343,6 +343,20 @@ def picked(rng: np.random.Generator, weight: Reals) -> int:
     return g
 
 
+def row_weighed(grid: Reals, centre: Reals, row: Integers, weight: Reals) -> None:
+    """Adds a row's log-likelihood under each concentration about a centre, its table integrated out."""
+    total = 0
+    for k in range(centre.size):
+        total += row[k]
+    for g in range(grid.size if total > 0 else 0):
+        weight[g] += math.lgamma(grid[g]) - math.lgamma(grid[g] + total)
+    for k in range(centre.size):
+        if row[k] > 0:
+            for g in range(grid.size):
+                share = grid[g] * centre[k]
+                weight[g] += math.lgamma(share + row[k]) - math.lgamma(share)
+
+
 def concentration_chosen(
     rng: np.random.Generator, grid: Reals, centre: Reals, counts: Integers, weight: Reals
 ) -> float:
@@ -354,18 +368,7 @@ def concentration_chosen(
     for g in range(grid.size):
         weight[g] = 0.0
     for first in range(0, counts.size, levels):
-        total = 0
-        for k in range(levels):
-            total += counts[first + k]
-        if total == 0:
-            continue
-        for g in range(grid.size):
-            weight[g] += math.lgamma(grid[g]) - math.lgamma(grid[g] + total)
-        for k in range(levels):
-            if counts[first + k] > 0:
-                for g in range(grid.size):
-                    share = grid[g] * centre[k]
-                    weight[g] += math.lgamma(share + counts[first + k]) - math.lgamma(share)
+        row_weighed(grid, centre, counts[first : first + levels], weight)
     return grid[picked(rng, weight)]
 
 

@@ -7,13 +7,13 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.inference.network._kernels import picked
+from dpgraph.inference.network._kernels import picked, row_weighed
 
 Integers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 
-#: What scatters: rows about their own centres, centres about those of the bin below, the lowest about the common one.
-ROWS, NEIGHBOURS, COMMON = 0, 1, 2
+#: Whose concentration: of centres about that of the bin below, of the lowest about the common one.
+NEIGHBOURS, COMMON = 0, 1
 
 
 def below(row: int, stride: int, size: int, bins: int) -> int:
@@ -26,22 +26,18 @@ def below(row: int, stride: int, size: int, bins: int) -> int:
     return row - stride + 1 if 0 < level < bins else 0
 
 
-def passed_up(
-    rng: np.random.Generator, concentration: float, centre: Reals, held: Integers, opened: Integers, grid: Reals,
-    weight: Reals,
-) -> None:  # fmt: skip
-    """Adds the tables that ``held`` open in a Chinese restaurant to ``opened``, and their weight for each of a grid."""
-    total, tables = 0, 0
+def tables_opened(
+    rng: np.random.Generator, concentration: float, centre: Reals, held: Integers, opened: Integers
+) -> int:
+    """Adds the tables that ``held`` open in a Chinese restaurant to ``opened``, by level; returns how many."""
+    tables = 0
     for k in range(centre.size):
         mine = concentration * centre[k]
-        total += held[k]
         for i in range(held[k]):
             if rng.random() * (mine + i) < mine:
                 opened[k] += 1
                 tables += 1
-    if total > 0:
-        for g in range(grid.size):
-            weight[g] += math.lgamma(grid[g]) - math.lgamma(grid[g] + total) + tables * math.log(grid[g])
+    return tables
 
 
 def centre_set(rng: np.random.Generator, centre: Reals, about: Reals, concentration: float, opened: Integers) -> None:
@@ -59,25 +55,40 @@ def centre_set(rng: np.random.Generator, centre: Reals, about: Reals, concentrat
 
 
 def relearned_along(
-    rng: np.random.Generator, prior: Reals, counts: Integers, grids: Reals, spread: float, chosen: Reals,
-    centres: Reals, stride: int, size: int, bins: int, opened: Integers, weight: Reals,
+    rng: np.random.Generator, prior: Reals, counts: Integers, grid: Reals, bounds: Reals, spread: float,
+    chosen: Reals, centres: Reals, stride: int, size: int, bins: int, opened: Integers, weight: Reals,
 ) -> None:  # fmt: skip
     """Draws the centres and concentrations of a variable along a parent whose bins are in order (proofs.md P133).
 
-    ``prior`` and ``counts`` have shape (rows, levels), ``centres`` a common one before those of the rows, ``grids`` and
-    ``weight`` a line for each kind of scatter, and ``chosen`` its concentration. ``spread`` is the Dirichlet
-    concentration of a level of the common centre; ``opened`` is room as large as ``centres``.
+    ``prior`` and ``counts`` have shape (rows, levels), ``centres`` a common one before those of the rows; ``chosen``
+    has the concentrations of centres, ``bounds`` a line for the least and the most of each; those of rows are of
+    ``grid``. ``spread`` is the Dirichlet concentration of a level of the common centre. ``opened`` is room as large as
+    ``centres``, ``weight`` as large as ``grid``.
     """
     rows, levels = counts.shape
+    for g in range(grid.size):
+        weight[g] = 0.0
+    for row in range(rows):
+        row_weighed(grid, centres[row + 1], counts[row], weight)
+    own = grid[picked(rng, weight)]
     opened[:] = 0
-    weight[:] = 0.0
+    tables, rate = np.zeros(2), np.zeros(2)
     for row in range(rows - 1, -1, -1):
         at, to = row + 1, below(row, stride, size, bins)
         kind = NEIGHBOURS if to > 0 else COMMON
-        passed_up(rng, chosen[ROWS], centres[at], counts[row], opened[at], grids[ROWS], weight[ROWS])
-        passed_up(rng, chosen[kind], centres[to], opened[at], opened[to], grids[kind], weight[kind])
-    for kind in range(weight.shape[0]):
-        chosen[kind] = grids[kind, picked(rng, weight[kind])]
+        tables_opened(rng, own, centres[at], counts[row], opened[at])
+        held = opened[at].sum()
+        if held > 0:
+            tables[kind] += tables_opened(rng, chosen[kind], centres[to], opened[at], opened[to])
+            rate[kind] -= math.log(max(rng.beta(chosen[kind], held), 1e-300))
+    for kind in range(2):
+        least, most = bounds[kind]
+        if tables[kind] == 0.0:
+            chosen[kind] = least * (most / least) ** rng.random()
+        else:
+            proposed = rng.standard_gamma(tables[kind]) / rate[kind]
+            if least <= proposed <= most:
+                chosen[kind] = proposed
     for k in range(levels):
         centres[0, k] = 1.0
     centre_set(rng, centres[0], centres[0], spread, opened[0])
@@ -85,4 +96,4 @@ def relearned_along(
         at, to = row + 1, below(row, stride, size, bins)
         centre_set(rng, centres[at], centres[to], chosen[NEIGHBOURS if to > 0 else COMMON], opened[at])
         for k in range(levels):
-            prior[row, k] = chosen[ROWS] * centres[at, k]
+            prior[row, k] = own * centres[at, k]

@@ -217,14 +217,14 @@ class Scatter:
                 at, size = int(levels[:v].sum()), int(levels[v])
                 self._centres[at : at + size] = 0.0  # not learned with those of tables that have one
                 rows = network.cells(network.parents[name])
-                self._walks.append(Walk.of(int(layout.nodes[v, THETA]), rows, size, order, hierarchy.grids))
+                self._walks.append(Walk.of(int(layout.nodes[v, THETA]), rows, size, order, hierarchy.bounds))
 
     def relearn(self, rng: np.random.Generator, layout: Layout, counts: Integers) -> None:
         """Draws centres and concentrations given flat counts, and sets the layout's prior to them."""
         grid, spread = self._hierarchy.grid, self._hierarchy.centre
         compiled(_kernels.relearned)(rng, layout, counts, grid, spread, self._centres, np.empty_like(grid))
         for walk in self._walks:
-            walk.relearn(rng, layout.prior, counts, spread)
+            walk.relearn(rng, layout.prior, counts, grid, spread)
 
 
 class RecordChain:

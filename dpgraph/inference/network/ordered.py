@@ -1,9 +1,8 @@
 """Bins of a number are neighbours: rows of a table scatter about centres that walk from bin to bin (proofs.md P133).
 
-Where a parent is a number cut into bins, each row of the table has a centre of its own. The centre in the lowest bin
-scatters about a common one, every other about that of the bin below with the other parents as they are, where the
-number is missing about the common one. Three concentrations say how closely: of rows about centres, of neighbours, of
-the lowest about the common centre. All are learned.
+Where a parent is a number cut into bins, each row of the table has a centre of its own. Each centre scatters about
+that of the bin below, the other parents being as they are; the centres of the lowest bin and of a missing number
+scatter about a common one. How closely rows scatter about centres, and centres about others, is learned.
 """
 
 from __future__ import annotations
@@ -51,28 +50,32 @@ def order_of(network: Network, name: str) -> Order | None:
     return order if order.bins > 1 < sizes[name] else None
 
 
+#: Steps of the centres and concentrations for one of the tables.
+STEPS = 3
+
+
 @dataclass(eq=False)
 class Walk:
-    """The centres of one variable in a chain, and how closely each kind scatters; ``grids`` says what may be."""
+    """The centres of one variable in a chain, and how closely they scatter, within ``bounds``."""
 
     first: int
     order: Order
-    grids: Reals
+    bounds: Reals
     chosen: Reals
     centres: Reals
 
     @classmethod
-    def of(cls, first: int, rows: int, levels: int, order: Order, grids: Reals) -> Walk:
-        """All centres even, every concentration in the middle of its grid; rows start at ``first`` of flat tables."""
-        centres = np.full((rows + 1, levels), 1 / levels)
-        return cls(first, order, grids, grids[:, grids.shape[1] // 2].copy(), centres)
+    def of(cls, first: int, rows: int, levels: int, order: Order, bounds: Reals) -> Walk:
+        """All centres even, concentrations in the middle of their bounds; rows start at ``first`` of flat tables."""
+        return cls(first, order, bounds, np.sqrt(bounds.prod(axis=1)), np.full((rows + 1, levels), 1 / levels))
 
-    def relearn(self, rng: np.random.Generator, prior: Reals, counts: Integers, spread: float) -> None:
+    def relearn(self, rng: np.random.Generator, prior: Reals, counts: Integers, grid: Reals, spread: float) -> None:
         """Draws centres and concentrations given flat counts, and sets the flat prior to them."""
         rows, levels = len(self.centres) - 1, self.centres.shape[1]
         mine = slice(self.first, self.first + rows * levels)
-        compiled(_order_kernels.relearned_along)(
-            rng, prior[mine].reshape(rows, levels), counts[mine].reshape(rows, levels), self.grids, spread,
-            self.chosen, self.centres, self.order.stride, self.order.size, self.order.bins,
-            np.empty(self.centres.shape, np.int64), np.empty_like(self.grids),
-        )  # fmt: skip
+        for _ in range(STEPS):
+            compiled(_order_kernels.relearned_along)(
+                rng, prior[mine].reshape(rows, levels), counts[mine].reshape(rows, levels), grid, self.bounds, spread,
+                self.chosen, self.centres, self.order.stride, self.order.size, self.order.bins,
+                np.empty(self.centres.shape, np.int64), np.empty_like(grid),
+            )  # fmt: skip

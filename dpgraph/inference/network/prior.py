@@ -62,9 +62,12 @@ class HierarchicalPrior:
         return np.geomspace(self.lowest, self.highest, self.steps)
 
     @property
-    def grids(self) -> Reals:
-        """Those of rows about centres, of neighbours and of the lowest bin: neighbours may be much more alike."""
-        return np.stack([self.grid, np.geomspace(10 * self.lowest, 100 * self.highest, self.steps), self.grid])
+    def bounds(self) -> Reals:
+        """Concentrations of a centre about its neighbour, and about the common one: a line for each, least and most.
+
+        They are uniform on the log scale. Neighbours may be much more alike than rows of the same centre.
+        """
+        return np.array([[10 * self.lowest, 1000 * self.highest], [self.lowest, self.highest]])
 
     def sample(self, network: Network, rng: np.random.Generator) -> Probabilities:
         """Tables drawn from the prior: a world to simulate.
@@ -86,7 +89,7 @@ class HierarchicalPrior:
 
     def _along(self, order: Order, shape: tuple[int, ...], rng: np.random.Generator) -> Reals:
         """The concentrations of a table whose rows lie along the bins of a number."""
-        own, near, common = (rng.choice(grid) for grid in self.grids)
+        own, (near, common) = rng.choice(self.grid), np.exp(rng.uniform(*np.log(self.bounds).T))
         centres = rng.dirichlet(np.full(shape[0], self.centre))[None]
         for row in range(math.prod(shape[1:])):
             to = order.below(row)

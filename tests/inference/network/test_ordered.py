@@ -20,9 +20,9 @@ from tests.inference.network.test_prior import calibration_ranks, distances
 
 AGE, PAY = dg.Bins([0, 10, 20, 30], missing=True), dg.Bins([0, 1, 2])
 NETWORK = dg.Network.of({"age": AGE, "sex": [0, 1], "ill": [0, 1]}, {"ill": ["age", "sex"]})
-PRIOR = dg.HierarchicalPrior(lowest=2, highest=20, steps=2, centre=2, ordered=True)
-#: How many cells the interval from 0 to 1 has for a quadrature; half as many move no moment by 1e-5.
-CELLS = 500
+PRIOR = dg.HierarchicalPrior(lowest=1, highest=5, steps=2, centre=2, ordered=True)
+#: Cells of the interval from 0 to 1 in a quadrature, and concentrations of a kind; more move nothing by 1e-5.
+CELLS, NODES = 300, 10
 
 
 def test_rows_lie_along_the_parent_of_most_bins():
@@ -55,10 +55,10 @@ def test_compiled_and_plain_loops_give_the_same_draws():
     made = []
     for loop in (_order_kernels.relearned_along, compiled(_order_kernels.relearned_along)):
         rng, prior, centres = np.random.default_rng(5), np.empty((8, 3)), np.full((9, 3), 1 / 3)
-        counts, chosen = rng.integers(0, 6, (8, 3)), np.ones(3)
-        room = np.empty((9, 3), np.int64), np.empty((3, 2))
+        counts, chosen = rng.integers(0, 6, (8, 3)), np.ones(2)
+        room = np.empty((9, 3), np.int64), np.empty(2)
         for _ in range(20):
-            loop(rng, prior, counts, PRIOR.grids, 1.0, chosen, centres, 2, 4, 3, *room)
+            loop(rng, prior, counts, PRIOR.grid, PRIOR.bounds, 1.0, chosen, centres, 2, 4, 3, *room)
         made.append(np.concatenate([prior.ravel(), chosen, centres.ravel()]))
     assert (made[0] == made[1]).all()
 
@@ -72,10 +72,15 @@ def moments(counts, below, prior):
     x, rows = (edges[1:] + edges[:-1]) / 2, range(1, counts.shape[1] + 1)
     above = {at: [one for one in rows if below(one - 1) == at] for at in (0, *rows)}
     total, sums = 0.0, np.zeros((2, len(rows)))
-    for own, *kinds in product(*prior.grids):
+    points, weights = np.polynomial.legendre.leggauss(NODES)
+    kinds = np.exp(np.log(prior.bounds[:, :1]) + (points + 1) / 2 * np.log(prior.bounds[:, 1:] / prior.bounds[:, :1]))
+    steps = [
+        [np.diff(stats.beta.cdf(edges, c * x[:, None], c * (1 - x[:, None])), axis=1) for c in mine] for mine in kinds
+    ]
+    for own, i, j in product(prior.grid, range(NODES), range(NODES)):
         ones, zeros = own * x + counts[1][:, None], own * (1 - x) + counts[0][:, None]
         seen = np.exp(betaln(ones, zeros) - betaln(own * x, own * (1 - x)))
-        near, common = (np.diff(stats.beta.cdf(edges, c * x[:, None], c * (1 - x[:, None])), axis=1) for c in kinds)
+        near, common, weight = steps[0][i], steps[1][j], weights[i] * weights[j]
         upwards = {}
         for at in (*reversed(rows), 0):
             message = np.ones(CELLS) if at == 0 else seen[at - 1]
@@ -83,13 +88,14 @@ def moments(counts, below, prior):
                 message = message * ((near if at else common) @ upwards[one])
             upwards[at] = message
         whole = {0: np.diff(stats.beta.cdf(edges, prior.centre, prior.centre)) * upwards[0]}
-        total += whole[0].sum()
+        total += weight * whole[0].sum()
         for at in rows:
             step = near if below(at - 1) else common
             whole[at] = ((whole[below(at - 1)] / (step @ upwards[at])) @ step) * upwards[at]
             share, n = ones[at - 1] / (own + counts[:, at - 1].sum()), own + counts[:, at - 1].sum()
             next_share = (ones[at - 1] + 1) / (n + 1)
-            sums[:, at - 1] += (whole[at] * share).sum(), (whole[at] * share * next_share).sum()
+            found = (whole[at] * share).sum(), (whole[at] * share * next_share).sum()
+            sums[:, at - 1] += weight * np.array(found)
     return sums / total
 
 
@@ -107,7 +113,7 @@ def test_tables_given_exact_counts_are_those_of_the_quadrature():
     made = made.reshape(1, 30_000, 8)
     error = assert_agree(np.concatenate([made, made**2], axis=2), exact.ravel())
     assert error.max() < 0.004
-    plain = dg.HierarchicalPrior(lowest=2, highest=20, steps=2, centre=2)
+    plain = dg.HierarchicalPrior(lowest=1, highest=5, steps=2, centre=2)
     without = tables_given_counts(NETWORK, plain, seen, np.random.default_rng(16), 5_000)["ill"][:, 1]
     assert np.abs(without.reshape(5_000, 8).mean(axis=0) - exact[0]).max() > 0.015
 

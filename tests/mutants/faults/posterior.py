@@ -126,7 +126,7 @@ MUTANTS = (
         "weight[g] += math.lgamma(grid[g]) - math.lgamma(grid[g] + total)",
         "weight[g] += 0.0",
         (f"{RECORDS}::test_a_centre_and_a_concentration_given_counts",),
-        within="concentration_chosen",
+        within="row_weighed",
     ),
     Mutant(
         "centres about the common one alone",
@@ -143,10 +143,10 @@ MUTANTS = (
         (f"{ORDERED}::test_rows_lie_along_the_parent_of_most_bins",),
     ),
     Mutant(
-        "neighbours weighed by the rows' own tables",
+        "a concentration of centres without its totals",
         "inference/network/_order_kernels.py",
-        "passed_up(rng, chosen[kind], centres[to], opened[at], opened[to], grids[kind], weight[kind])",
-        "passed_up(rng, chosen[kind], centres[to], counts[row], opened[to], grids[kind], weight[kind])",
+        "rate[kind] -= math.log(max(rng.beta(chosen[kind], held), 1e-300))",
+        "rate[kind] += 0.01",
         (f"{ORDERED}::test_tables_given_exact_counts_are_those_of_the_quadrature",),
     ),
     Mutant(
