@@ -191,6 +191,8 @@ GIVEN_A_GENERATOR = (
     "network/by_records",
     "network/by_tables",
     "network/draws",
+    "network/_order_kernels",
+    "network/ordered",
     "network/plug_in",
     "network/posterior",
     "network/prior",
