@@ -82,7 +82,7 @@ def relearned_along(
             tables[kind] += tables_opened(rng, chosen[kind], centres[to], opened[at], opened[to])
             rate[kind] -= math.log(max(rng.beta(chosen[kind], held), 1e-300))
     for kind in range(2):
-        least, most = bounds[kind]
+        least, most = bounds[kind, 0], bounds[kind, 1]
         if tables[kind] == 0.0:
             chosen[kind] = least * (most / least) ** rng.random()
         else:
