@@ -34,6 +34,8 @@ CONCENTRATIONS = tuple(2.0**k for k in range(17))
 TRANSFERS, RELABELS = 2, 12
 #: The most rows that go from label to label at once: a move costs time for each.
 MOST_RELABELLED = 512
+#: Added to gamma draws: two levels that a draw all but excludes have a product above 0, so a row of both has an answer.
+LEAST = 1e-30
 #: The concentration that chains start with.
 FIRST = 16.0
 
@@ -107,7 +109,7 @@ class StarChain:
     def keep(self, draw: int) -> None:
         """Draws every table given the counts."""
         for name, alpha in _concentrations_given(self._star, self.state).items():
-            drawn = self._rng.standard_gamma(alpha) + 1e-300
+            drawn = self._rng.standard_gamma(alpha) + LEAST
             self.tables[name][draw] = drawn / drawn.sum(axis=0)
             self.means[name] += alpha / alpha.sum(axis=0) / self._plan.draws
 

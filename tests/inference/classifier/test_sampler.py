@@ -203,3 +203,16 @@ def test_every_move_is_made():
     drawn = draw_by_counts(given, "y", rng=np.random.default_rng(1))
     assert set(drawn.acceptance) == set(loops.MOVES)
     assert min(drawn.acceptance.values()) > 0.02
+
+
+def test_a_row_of_several_levels_that_nobody_has_is_possible_in_every_draw():
+    """The product of its probabilities is above 0 for some label; with draws of 1e-300 it is 0 in some draw."""
+    levels = list(range(8))
+    network = Network.of({"y": [0, 1], "a": levels, "b": levels}, {"a": ["y"], "b": ["y"]})
+    counts = np.zeros((8, 2), np.int64)
+    counts[0] = 300
+    keys = [("a", "y"), ("b", "y")]
+    noisy = NoisyCounts(network, dict.fromkeys(keys, counts), dict.fromkeys(keys, DiscreteLaplace(0.5)), n=600)
+    drawn = draw_by_counts(evidence(noisy), "y", rng=np.random.default_rng(3), draws=400, burn_in=200)
+    rare = drawn.flat("a")[:, 1:, None] * drawn.flat("b")[:, None, 1:]
+    assert rare.max(axis=-1).min() > 0
