@@ -466,9 +466,9 @@ def relearned(
 ) -> None:
     """Draws the concentration and the centre of every variable that has several rows, and sets the prior to them.
 
-    ``counts`` are laid out as theta, ``centres`` are those of each variable, one after another, and overwritten; one
-    of zeros says that the variable's prior is learned elsewhere.
-    ``spread`` is the Dirichlet concentration of a level of a centre, ``weight`` room for a number for each of the grid.
+    ``counts`` are laid out as theta, ``centres`` are those of each variable, one after another, and overwritten; a
+    variable whose centre is 0 is left out. ``spread`` is the Dirichlet concentration of a level of a centre, ``weight``
+    room for a number for each of the grid.
     """
     nodes, at = layout.nodes, 0
     for v in range(nodes.shape[0]):

@@ -12,7 +12,7 @@ from dpgraph.inference.network._kernels import picked, row_weighed
 Integers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 
-#: Whose concentration: of centres about that of the bin below, of the lowest about the common one.
+#: Places of two concentrations: of a centre about the centre of the bin below, and about the common centre.
 NEIGHBOURS, COMMON = 0, 1
 
 
@@ -60,10 +60,10 @@ def relearned_along(
 ) -> None:  # fmt: skip
     """Draws the centres and concentrations of a variable along a parent whose bins are in order (proofs.md P133).
 
-    ``prior`` and ``counts`` have shape (rows, levels), ``centres`` a common one before those of the rows; ``chosen``
-    has the concentrations of centres, ``bounds`` a line for the least and the most of each; those of rows are of
-    ``grid``. ``spread`` is the Dirichlet concentration of a level of the common centre. ``opened`` is room as large as
-    ``centres``, ``weight`` as large as ``grid``.
+    ``prior`` and ``counts`` have shape (rows, levels), ``centres`` a common centre before the centres of the rows.
+    ``chosen`` has the two concentrations of centres, ``bounds`` the least and the most of each, shape (2, 2), ``grid``
+    the possible concentrations of rows. ``spread`` is the Dirichlet concentration of a level of the common centre.
+    ``opened`` and ``weight`` are room, as large as ``centres`` and ``grid``.
     """
     rows, levels = counts.shape
     for g in range(grid.size):

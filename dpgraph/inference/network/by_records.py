@@ -206,7 +206,7 @@ class Following:
 
 
 class Scatter:
-    """What the rows of each table scatter about in a chain, and how closely: centres and concentrations."""
+    """The centres and concentrations of a chain's tables under a hierarchical prior."""
 
     def __init__(self, hierarchy: HierarchicalPrior, network: Network, layout: Layout) -> None:
         levels = layout.nodes[:, LEVELS]
@@ -215,7 +215,7 @@ class Scatter:
         for v, name in enumerate(network.order if hierarchy.ordered else ()):
             if order := order_of(network, name):
                 at, size = int(levels[:v].sum()), int(levels[v])
-                self._centres[at : at + size] = 0.0  # not learned with those of tables that have one
+                self._centres[at : at + size] = 0.0  # left to the walk
                 rows = network.cells(network.parents[name])
                 self._walks.append(Walk.of(int(layout.nodes[v, THETA]), rows, size, order, hierarchy.bounds))
 
@@ -323,12 +323,8 @@ def tables_given_counts(
     Counts have axes (variable, *parents), draws (draw, variable, *parents); ``BETWEEN`` steps lie between two draws.
     """
     layout = kernel_layout(Evidence(network, (), 0), concentration_tables(network, 1.0))
-    flat, sizes, scatter = (
-        flat_tables(network, counts).astype(np.int64),
-        row_sizes(layout),
-        Scatter(hierarchy, network, layout),
-    )
-    kept = np.empty((draws, flat.size))
+    flat, sizes = flat_tables(network, counts).astype(np.int64), row_sizes(layout)
+    scatter, kept = Scatter(hierarchy, network, layout), np.empty((draws, flat.size))
     for i in range((draws + FORGOTTEN) * BETWEEN):
         scatter.relearn(rng, layout, flat)
         at, rest = divmod(i, BETWEEN)

@@ -17,6 +17,9 @@ from dpgraph.structure.domain import Bins
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Integers, Reals
 
+#: Draws of the centres and their concentrations for each draw of the tables.
+STEPS = 3
+
 
 @dataclass(frozen=True)
 class Order:
@@ -48,10 +51,6 @@ def order_of(network: Network, name: str) -> Order | None:
     assert isinstance(declared, Bins)
     order = Order(network.cells(after), sizes[longest], len(declared.edges) - 1)
     return order if order.bins > 1 < sizes[name] else None
-
-
-#: Steps of the centres and concentrations for one of the tables.
-STEPS = 3
 
 
 @dataclass(eq=False)

@@ -32,8 +32,8 @@ class HierarchicalPrior:
         highest: The largest; rows are then alike but for this many records' worth.
         steps: How many concentrations are possible, evenly spread on the log scale and equally likely.
         centre: The Dirichlet concentration of each level of a centre.
-        ordered: Whether a number's bins are neighbours: in a table with a parent that is cut into bins, the centre of
-            a row scatters about that of the bin below, as closely as the release says (proofs.md P133).
+        ordered: True for tables that change little from bin to bin of a parent that is a number: each bin's row has a
+            centre, which scatters about the centre of the bin below as closely as the release says (proofs.md P133).
 
     Raises:
         InferenceError: If a number is out of range, or the highest concentration is below the lowest.
