@@ -257,7 +257,7 @@ def network_of(document: dict[str, Any]) -> Network:
 
 def _rules_of(plain: Any) -> Rules:
     """Rules from their plain form: the settings of ``Rules``."""
-    known = {"impossible", "determines", "broken"}
+    known = {"impossible", "determines", "broken", "order", "sums"}
     if not isinstance(plain, dict) or set(plain) - known:
         raise FileError(f"rules are a table of {', '.join(sorted(known))}")
     return Rules(**plain)

@@ -10,10 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpgraph as dg
+from dpgraph.inference.network.evidence import concentration_tables
 from dpgraph.privacy.errors import DomainError, FileError, NetworkError, ReleaseError
 from dpgraph.statistics.counts import Counts
 from dpgraph.statistics.rows.codes import encode
+from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.margins import Margins
+from dpgraph.structure.tables import Probabilities
 
 LEVELS = {
     "age": ["0-15", "16-64", "65+"],
@@ -105,6 +108,161 @@ def test_a_network_has_exactly_the_rows_that_keep_its_rules(data):
             mask = made.allowed(name)
             allowed = allowed and (mask is None or bool(mask[tuple(held[one] for one in made.family(name))]))
         assert allowed == valid
+
+
+BINS = st.lists(st.integers(0, 5), min_size=2, max_size=5, unique=True).map(sorted)
+#: The furthest numbers of the oracle: sums of two reach past every edge from any of them.
+FAR = 14
+
+
+@st.composite
+def number_variables(draw, whole, many):
+    """Variables of numbers: levels, or bins that end or not, with a level for nulls or without."""
+    found = []
+    for _ in range(many):
+        if draw(st.booleans()):
+            levels = draw(st.lists(st.integers(0, 5), min_size=1, max_size=4, unique=True))
+            found.append(dg.Categories(levels, missing=draw(st.sampled_from([None, levels[0]]))))
+        else:
+            outside = draw(st.sampled_from(["ends", "missing"]))
+            missing = outside == "missing" or draw(st.booleans())
+            found.append(dg.Bins(draw(BINS), missing=missing, outside=outside, whole=whole))
+    return found
+
+
+def numbers_of(variable, step):
+    """By level, numbers of a grid that count there; any number where the level says that it is not known."""
+    grid = [at * step for at in range(int(-FAR / step), int(FAR / step) + 1)]
+    found = {code: [] for code in range(variable.size)}
+    for number in grid:
+        if (code := variable.code(number)) is not None:
+            found[code].append(number)
+    unknown = variable.missing if isinstance(variable, dg.Categories) else "missing" if variable.missing else None
+    return [grid if level == unknown else found[code] for code, level in enumerate(variable.levels)]
+
+
+def check_compared(variables, holds, step, rules):
+    """The mask of rules against a search of numbers for every cell; only a level without a cell may be refused."""
+    names = tuple("abt"[-len(variables) :])
+    numbers = [numbers_of(variable, step) for variable in variables]
+    expected = np.array([holds(*some) for some in itertools.product(*numbers)]).reshape([v.size for v in variables])
+    parents = {"t": names[:-1], "b": names[:-2]}
+    try:
+        made = dg.Network.of(dict(zip(names, variables, strict=True)), parents, rules)
+    except NetworkError:
+        made = None
+    if made is None:
+        every = (set(range(len(names))) - {axis} for axis in range(len(names)))
+        assert not all(expected.any(axis=tuple(away)).all() for away in every)
+        return
+    for size in range(2, len(names) + 1):
+        for some in itertools.combinations(names, size):
+            away = tuple(axis for axis, name in enumerate(names) if name not in some)
+            found = made.possible(some)
+            assert (expected.any(axis=away) == (True if found is None else found)).all()
+
+
+@given(st.data(), st.sampled_from([True, False]))
+def test_an_order_leaves_the_levels_that_some_numbers_fulfil(data, whole):
+    variables = data.draw(number_variables(whole, 2))
+    step = 1 if whole else 0.25
+    check_compared(variables, lambda a, b: min(a, default=9) <= max(b, default=-9), step, dg.Rules(order=[("b", "t")]))
+
+
+@given(st.data(), st.sampled_from([True, False]))
+def test_a_sum_leaves_the_levels_that_some_numbers_fulfil(data, whole):
+    """Quarters add up to whole edges: the largest two below 1 add up to 1.5, above every whole number below 2."""
+    variables = data.draw(number_variables(whole, 3))
+
+    def holds(a, b, total):
+        return not set(total).isdisjoint(np.add.outer(a, b).reshape(-1).tolist() if a and b else ())
+
+    check_compared(variables, holds, 1 if whole else 0.25, dg.Rules(sums={"t": ["a", "b"]}))
+
+
+YEARS = dg.Bins([1990, 2000, 2010, 2020], missing=True, outside="missing")
+
+
+def test_a_chain_of_bins_has_no_more_rules_than_bins():
+    edges = list(range(101))
+    levels = {name: dg.Bins(edges, missing=True) for name in "xyz"}
+    made = dg.Network.of(levels, {"y": ["x"], "z": ["y"]}, dg.Rules(order=[("x", "y", "z")], broken="missing"))
+    assert len(made.rules.impossible) == 2 * 99
+    assert made.possible_cells(("x", "y")) == 101 * 101 - sum(range(100))
+    assert made.possible(("x", "z")) is None
+
+
+def test_an_order_and_a_sum_are_read_from_files_and_kept(tmp_path):
+    (tmp_path / "told.toml").write_text(
+        "[variables]\nstart = { bins = [1990, 2000, 2010] }\nend = { bins = [1990, 2000, 2010] }\n"
+        'a = [0, 1]\nb = [0, 1]\nsum = [0, 1, 2]\n[parents]\nend = ["start"]\nsum = ["a", "b"]\n'
+        '[rules]\norder = [["start", "end"]]\n[rules.sums]\nsum = ["a", "b"]\n'
+    )
+    made = dg.read_network(tmp_path / "told.toml")
+    assert made.possible(("start", "end")).tolist() == [[True, True], [False, True]]
+    cells = np.argwhere(made.possible(("a", "b", "sum"))).tolist()
+    assert cells == [[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 2]]
+    assert made.possible(("a", "sum")).tolist() == [[True, True, False], [False, True, True]]
+    for name in ("n.toml", "n.json"):
+        dg.save(made, tmp_path / name)
+        assert dg.read_network(tmp_path / name) == made
+    assert repr(dg.Rules(order=[("start", "end")], sums={"sum": ["a", "b"]})) == "Rules(start <= end, sum = a + b)"
+    assert dg.Rules(order=[("start", "end")])
+    assert dg.Rules(sums={"sum": ["a", "b"]})
+
+
+def test_rows_out_of_order_are_refused_or_counted_as_missing():
+    parents = {"end": ["start"]}
+    rows = pd.DataFrame({"start": [1995, 2015, 2015, None], "end": [2001, 2016, 1999, 1999]})
+    made = dg.Network.of({"start": YEARS, "end": YEARS}, parents, dg.Rules(order=[("start", "end")]))
+    assert dg.count(rows.drop(index=2), made).sensitive_rows == 3
+    with pytest.raises(DomainError, match="some rows break a rule"):
+        dg.count(rows, made)
+    rules = dg.Rules(order=[("start", "end")], broken="missing")
+    counted = dg.count(rows, dg.Network.of({"start": YEARS, "end": YEARS}, parents, rules))
+    assert counted.sensitive_margin(("end",)).tolist() == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "parents", [{"t": ["a", "b"]}, {"a": ["t"], "b": ["a", "t"]}], ids=["parts first", "sum first"]
+)
+def test_a_sum_is_kept_whichever_variable_comes_first(parents):
+    levels = {"a": [0, 1, 2], "b": [0, 1, 2], "t": [0, 1, 2, 3, 4]}
+    made = dg.Network.of(levels, parents, dg.Rules(sums={"t": ["a", "b"]}))
+    tables = {name: table / table.sum(axis=0) for name, table in concentration_tables(made, 1.0).items()}
+    rows = dg.sample_rows(Probabilities(made, FrozenMap(tables)), 5000, 2).astype(int)
+    assert (rows["a"] + rows["b"] == rows["t"]).all()
+    assert rows.drop_duplicates().shape[0] == 9
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"order": ("a", "t")}, "each once"),
+        ({"order": "at"}, "a list of chains"),
+        ({"order": [("a",)]}, "two variables at least"),
+        ({"order": [("a", "a")]}, "each once"),
+        ({"order": [("a", 3)]}, "by name"),
+        ({"order": [3]}, "by name"),
+        ({"order": [("a", "tt")]}, "no variable 'tt'"),
+        ({"order": [("a", "word")]}, "'word' is in an order or a sum, and its levels are no numbers"),
+        ({"order": [("a", "yes")]}, "'yes' is in an order or a sum, and its levels are no numbers"),
+        ({"sums": ["a"]}, "sums a mapping"),
+        ({"sums": {"t": "a"}}, "two variables at least"),
+        ({"sums": {"t": []}}, "two variables at least"),
+        ({"sums": {"t": ["a", "t"]}}, "each once"),
+        ({"sums": {"u": ["a"]}}, "no variable 'u'"),
+        ({"sums": {"t": ["a", "word"]}}, "no numbers"),
+        ({"sums": {"far": ["a", "b"]}}, "make an arc from"),
+        ({"sums": {"t": ["a", "b"]}, "broken": "missing"}, "declares no such level"),
+        ({"order": [("many", "more")]}, "more than 1,000,000 combinations"),
+    ],
+)
+def test_an_order_or_a_sum_of_another_form_is_refused(settings, words):
+    levels = {"a": [0, 1], "b": [0, 1], "t": [0, 1, 2], "far": [0, 1, 2], "word": ["0", "1"], "yes": [False, True]}
+    levels |= {"many": range(1001), "more": range(1000)}
+    with pytest.raises(NetworkError, match=words):
+        dg.Network.of(levels, {"t": ["a", "b", "word"]}, dg.Rules(**settings))
 
 
 def test_files_hold_rules(tmp_path):

@@ -22,6 +22,16 @@ MUTANTS = (
         first=True,
     ),
     Mutant(
+        "end bins that end",
+        "structure/rules.py",
+        'variable.outside == "ends"',
+        "False",
+        (
+            f"{RULES}::test_an_order_leaves_the_levels_that_some_numbers_fulfil",
+            f"{RULES}::test_a_sum_leaves_the_levels_that_some_numbers_fulfil",
+        ),
+    ),
+    Mutant(
         "rows that break a rule let in",
         "statistics/counts.py",
         'if rules.broken == "refuse":',
