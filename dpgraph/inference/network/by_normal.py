@@ -24,7 +24,7 @@ from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.dirichlet_multinomial import sample_latent_counts
 from dpgraph.inference.counts.many_cells import many_cells
 from dpgraph.inference.counts.table_chain import Statistics, draw_table
-from dpgraph.inference.network.by_tables import noisy_margin
+from dpgraph.inference.network.by_tables import noisy_margins
 from dpgraph.inference.network.consistency import residual_estimates
 from dpgraph.inference.network.draws import HeldDraws, PosteriorDraws, check_draws
 from dpgraph.inference.network.evidence import Evidence, block_weights, evidence, rows_estimate
@@ -130,7 +130,8 @@ def _family_counts(
         statistics = _statistics(given, family)
         return draw_table([], statistics, prior, given.n, centre, rng, draws)
     holding = given.holding(family)
-    measured = [noisy_margin(table, family) for table in holding]
+    margins, _ = noisy_margins(given.network, holding, family)
+    measured = [(values, noise) for values, noise in margins if isinstance(noise, CellNoise)]  # all: there are no rules
     others = () if given.n is not None else [table for table in given.tables if table not in holding]
     totals = [(int(t.values.sum()), CellNoise(t.law, t.values.size)) for t in others if not t.law.sums_to_zero]
     rows, _ = rows_estimate(given)

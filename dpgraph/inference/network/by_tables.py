@@ -7,17 +7,17 @@ family are left out, so intervals are a few per cent too wide, or more where noi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from dpgraph.inference.counts.cell_noise import CellNoise
+from dpgraph.inference.counts.cell_noise import CellNoise, MixedNoise, Noise
 from dpgraph.inference.counts.dirichlet_multinomial import counts_sampler
 from dpgraph.inference.interruption import heed, interruptible
 from dpgraph.inference.network.draws import HeldDraws, PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, MeasuredTable
 from dpgraph.privacy.errors import InferenceError
-from dpgraph.structure.network import Family
+from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Integers, Reals, margin
 from dpgraph.waiting import counted
 
@@ -46,20 +46,41 @@ def _drawn(given: Evidence, concentration: Mapping[str, Reals], rng: np.random.G
     for name in counted(network.domain.names):
         family, prior = network.family(name), concentration[name]
         holding = given.holding(family)
-        measured = [noisy_margin(table, family) for table in holding]
-        sampled = counts_sampler(measured, prior.reshape(-1), given.n, log_prior_n=totals.without(holding))
+        measured, kept = noisy_margins(network, holding, family)
+        sampled = counts_sampler(measured, prior.reshape(-1)[kept], given.n, log_prior_n=totals.without(holding))
         step = max(1, HELD // prior.size)
         for start in range(0, draws, step):
             heed()
             size = min(step, draws - start)
-            held.draw(name, start, prior + sampled(rng, size).reshape(size, *prior.shape), rng)
+            counts = sampled(rng, size)
+            if not isinstance(kept, slice):
+                counts, some = np.zeros((size, prior.size), np.int64), counts
+                counts[:, kept] = some
+            held.draw(name, start, prior + counts.reshape(size, *prior.shape), rng)
     return held.finished("tables")
 
 
-def noisy_margin(table: MeasuredTable, family: Family) -> tuple[Integers, CellNoise]:
-    """The noisy counts of a family, flat, with the noise of a cell."""
-    values = margin(table.values.reshape(table.shape), table.variables, family).reshape(-1)
-    return values, CellNoise(table.law, table.values.size // values.size)
+def noisy_margins(
+    network: Network, holding: Sequence[MeasuredTable], family: Family
+) -> tuple[list[tuple[Integers, Noise]], Integers | slice]:
+    """A family's noisy counts from each table that holds it, flat, with their noise; and the cells that may have rows.
+
+    Where rules leave out cells of a table, cells of the family add up different numbers of draws (proofs.md P134).
+    """
+    found: list[tuple[Integers, Integers, MeasuredTable]] = []
+    for table in holding:
+        possible = network.possible(table.variables)
+        noisy = np.ones(table.shape, bool) if possible is None else possible
+        copies = margin(noisy.astype(np.int64), table.variables, family).reshape(-1)
+        found.append((margin(table.values.reshape(table.shape), table.variables, family).reshape(-1), copies, table))
+    some = np.logical_and.reduce([copies > 0 for _, copies, _ in found])
+    kept = slice(None) if some.all() else np.flatnonzero(some)
+    return [(values[kept], _noise(table, copies[kept])) for values, copies, table in found], kept
+
+
+def _noise(table: MeasuredTable, copies: Integers) -> Noise:
+    same = (copies == copies[0]).all()
+    return CellNoise(table.law, int(copies[0])) if same else MixedNoise(table.law, tuple(copies.tolist()))
 
 
 class _Totals:
@@ -71,7 +92,7 @@ class _Totals:
     def __init__(self, given: Evidence) -> None:
         self._given = given
         self._parts = {
-            table: (int(table.values.sum()), CellNoise(table.law, table.values.size))
+            table: (int(table.values.sum()), CellNoise(table.law, given.network.possible_cells(table.variables)))
             for table in given.tables
             if given.n is None and not table.law.sums_to_zero
         }

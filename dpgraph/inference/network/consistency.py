@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dpgraph.inference.arguments import check_no_rules
 from dpgraph.inference.network.evidence import read_released
@@ -59,7 +60,7 @@ def reconcile(
         network: The network whose tables are wanted, over the same domain; None for the one that was released.
         nonnegative: Afterwards move to the nearest tables that also have no negative cell, in the metric of the noise:
             Dykstra's alternation between simplex projections and least squares, ending on the simplex, so nothing
-            is below zero and tables agree closely instead of exactly.
+            is below zero and tables agree closely instead of exactly. Cells that a network's rules forbid are 0.
         shrink: Pull every interaction, the part of a table that depends on two or more variables at once, towards
             none, by the positive-part James-Stein factor max(0, 1 - (d - 2) sigma_A^2 / ||R_A||^2): an interaction
             that is no larger than its noise vanishes, a clear one stays as it is.
@@ -79,6 +80,8 @@ def reconcile(
         )
     value, provenance = read_released(noisy, network)
     graph: Network = value.network
+    if shrink or not nonnegative:
+        check_no_rules(graph, "least squares", "leave shrink= out and give nonnegative=True")
     if _is_tables(value):
         measured, spreads = measured_tables(value)
         solve = _Averaging(graph, spreads, value.n)
@@ -94,7 +97,7 @@ def reconcile(
         mean = mean * solve.james_stein(mean, variance)
     total, stacks = max(0.0, float(mean[solve.start[()]])), solve.rebuilt(mean)
     if nonnegative:
-        stacks = _nonnegative_stacks(solve, stacks, total)
+        stacks = _nonnegative_stacks(solve, stacks, total, solve.possible())
     return Tables(graph, FrozenMap(solve.unstacked(stacks)), total, provenance)
 
 
@@ -104,22 +107,24 @@ def _is_tables(noisy: Any) -> bool:
     return all(isinstance(part, NoisyCounts) for part in parts)
 
 
-def _nonnegative_stacks(solve: _Averaging, stacks: Sequence[Reals], total: float) -> list[Reals]:
+def _nonnegative_stacks(
+    solve: _Averaging, stacks: Sequence[Reals], total: float, possible: Sequence[npt.NDArray[np.bool_]]
+) -> list[Reals]:
     """Dykstra's algorithm: each projection starts from the part that its last one cut off: the limit is nearest."""
     cuts = [np.zeros_like(stack) for stack in stacks]
     for _ in counted(range(ROUNDS)):
         moved = [stack + cut for stack, cut in zip(stacks, cuts, strict=True)]
-        positive = [_nonnegative(stack, total) for stack in moved]
+        positive = [_nonnegative(*each, total) for each in zip(moved, possible, strict=True)]
         cuts = [stack - kept for stack, kept in zip(moved, positive, strict=True)]
         stacks = solve.rebuilt(solve.averaged(positive))
-    return [_nonnegative(stack, total) for stack in stacks]
+    return [_nonnegative(*each, total) for each in zip(stacks, possible, strict=True)]
 
 
-def _nonnegative(tables: Reals, total: float) -> Reals:
-    """The same where only tables with a negative cell are moved: the others have the total (proofs.md P102)."""
-    negative = (tables < 0).any(axis=tuple(range(1, tables.ndim)))
+def _nonnegative(tables: Reals, possible: npt.NDArray[np.bool_], total: float) -> Reals:
+    """The same where only tables with a cell that is wrong are moved: the others have the total (proofs.md P102)."""
+    wrong = ((tables < 0) | (~possible & (tables != 0))).any(axis=tuple(range(1, tables.ndim)))
     made = tables.copy()
-    made[negative] = onto_simplexes(tables[negative], total)
+    made[wrong] = onto_simplexes(np.where(possible[wrong], tables[wrong], -np.inf), total)
     return made
 
 
@@ -128,6 +133,7 @@ def consistent_variance(network: Network, laws: Mapping[Family, NoiseLaw], n_is_
 
     Var(S) = sum over A inside S of sigma_A^2 prod_{v in A} (1 - 1/K_v) prod_{v in S - A} 1/K_v^2 (proofs.md P5, P30).
     """
+    check_no_rules(network, "least squares")
     spreads = {table: law.contrast_variance(network.cells(table)) for table, law in laws.items()}
     variances = _Averaging(network, spreads, 0 if n_is_public else None).variances
     return {family: cell_variance(network, variances, family) for family in network.families}
@@ -167,6 +173,7 @@ def residual_estimates(noisy: NoisyCounts | NoisyCoefficients | Several) -> dict
 
 def _table_estimates(network: Network, noisy: NoisyCounts | JointCounts) -> dict[Family, tuple[Reals, float]]:
     """The estimates of those of a network's blocks that lie in measured tables of the same rows."""
+    check_no_rules(network, "least squares")
     tables, spreads = measured_tables(noisy)
     solve = _Averaging(network, spreads, noisy.n)
     mean, variances = solve.by_block(solve.averaged(solve.stacked(tables))), solve.variances
@@ -181,7 +188,11 @@ def measured_tables(noisy: NoisyCounts | JointCounts) -> tuple[dict[Family, Real
     """
     parts: Any = noisy.parts if isinstance(noisy, JointCounts) else (noisy,)
     each = [
-        {k: (t.astype(float), part.laws[k].contrast_variance(t.size)) for k, t in part.tables.items()} for part in parts
+        {
+            key: (table.astype(float), part.laws[key].contrast_variance(part.network.possible_cells(key)))
+            for key, table in part.tables.items()
+        }
+        for part in parts
     ]
     found = joint_estimates(each, None)
     return {key: mean for key, (mean, _) in found.items()}, {key: spread for key, (_, spread) in found.items()}
@@ -237,7 +248,6 @@ class _Averaging:
     """
 
     def __init__(self, network: Network, spreads: Mapping[Family, float], n: float | None) -> None:
-        check_no_rules(network, "least squares")
         self._network, self._n, self._order = network, n, tuple(spreads)
         self.start: dict[tuple[int, ...], int] = {}
         self._sizes: list[int] = []
@@ -281,6 +291,15 @@ class _Averaging:
     def rebuilt(self, mean: Reals) -> list[Reals]:
         """The consistent tables with these residuals, stacked."""
         return [residual_transform(mean[stack.index], forward=False, batched=True) for stack in self._stacks]
+
+    def possible(self) -> list[npt.NDArray[np.bool_]]:
+        """The cells of the stacked tables that may have rows."""
+        found = []
+        for stack in self._stacks:
+            masks = [self._network.possible(key) for key in stack.keys]
+            ones = np.ones(stack.index.shape[1:], bool)
+            found.append(np.stack([ones if mask is None else mask for mask in masks]))
+        return found
 
     def stacked(self, tables: Mapping[Family, Reals]) -> list[Reals]:
         """The tables of each shape side by side, axes (table, *shape)."""

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from dpgraph import memory
-from dpgraph.inference.arguments import check_above_zero, generator, tails
+from dpgraph.inference.arguments import check_above_zero, check_no_rules, generator, tails
 from dpgraph.inference.network.consistency import family_variances, reconcile
+from dpgraph.inference.network.evidence import concentration_tables
 from dpgraph.inference.simplex import dirichlet_draws
 from dpgraph.privacy.display import as_html, summary
 from dpgraph.privacy.errors import InferenceError
@@ -35,7 +36,7 @@ BYTES_PER_CELL, BYTES_PER_FAMILY = 170, 2000
 class DirichletPosterior:
     """Independent Dirichlet laws, one for each parent configuration of each variable.
 
-    ``concentration[name]`` has axes (variable, *parents) and positive entries.
+    ``concentration[name]`` has axes (variable, *parents); entries are above 0, or 0 where the network's rules say so.
     """
 
     network: Network
@@ -50,8 +51,13 @@ class DirichletPosterior:
             table = frozen_array(self.concentration[name], np.float64)
             if table.shape != self.network.shape(self.network.family(name)):
                 raise NetworkError(f"the concentrations of {name!r} have the wrong shape {table.shape}")
-            if not (np.isfinite(table).all() and (table > 0).all()):
-                raise NetworkError(f"the concentrations of {name!r} must be positive and finite")
+            allowed = self.network.allowed(name)
+            if not (
+                np.isfinite(table).all() and (table >= 0).all() and ((table > 0) == (allowed is None or allowed)).all()
+            ):
+                raise NetworkError(
+                    f"the concentrations of {name!r} must be positive and finite, and 0 where rules say so"
+                )
             frozen[name] = table
         object.__setattr__(self, "concentration", FrozenMap(frozen))
 
@@ -84,7 +90,8 @@ class DirichletPosterior:
         found: dict[str, Reals] = {}
         for name, table in self.concentration.items():
             rest = np.maximum(table.sum(axis=0) - table, 1e-12)
-            found[name] = betaincinv(table, rest, ends.reshape(2, *[1] * table.ndim))
+            inside = betaincinv(np.where(table > 0, table, 1.0), rest, ends.reshape(2, *[1] * table.ndim))
+            found[name] = np.where(table > 0, inside, 0.0)
         return found
 
     def sample(self, rng: np.random.Generator | int, size: int = 1) -> tuple[Probabilities, ...]:
@@ -132,7 +139,8 @@ def plug_in_posterior(
     else:
         with waiting("fitting", progress):
             plugged = _PLUG_INS[counts](noisy)
-    concentration = FrozenMap((name, prior + table) for name, table in plugged.items())
+    before = concentration_tables(graph, prior)
+    concentration = FrozenMap((name, before[name] + table * (before[name] > 0)) for name, table in plugged.items())
     return DirichletPosterior(graph, concentration, getattr(noisy, "provenance", None))
 
 
@@ -171,6 +179,7 @@ def _expected(noisy: Any) -> dict[str, Reals]:
     """
     from scipy.special import erfcx
 
+    check_no_rules(noisy.network, 'counts="expected"', 'counts="nearest" does')
     tables = reconcile(noisy, shrink=True)
     network = tables.network
     variance = family_variances(noisy)

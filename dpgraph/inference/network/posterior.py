@@ -76,8 +76,8 @@ def network_posterior(
     """Draws of every probability table, or Dirichlet laws by the plug-in; arguments as of ``inference.posterior``."""
     public, prior = read_public(prior, network)
     asked, (hierarchy, cells) = chosen_method(method, METHODS), read_prior(prior)
-    if not isinstance(asked, Automatic | Records):
-        check_no_rules(network, f"method {method_name(asked, METHODS)!r}")
+    if isinstance(asked, Normal):
+        check_no_rules(network, "method 'normal'", "methods 'records' and 'tables' do")
     if isinstance(asked, methods.PlugIn) and hierarchy is None:
         return plug_in_posterior(noisy, prior=cells, counts=asked.counts, progress=progress)
     if isinstance(noisy, Tables):
@@ -193,14 +193,15 @@ def _chosen(asked: Method, noisy: Any, given: tuple[Evidence, ...], draws: int, 
         return asked, "as asked"
     if learned:
         return asked.records, "the only method for a hierarchical prior"
-    if given[0].network.rules:
-        return asked.records, "the only method that keeps rules"
     rows = sum(rows_estimate(one)[0] for one in given)
     seconds = sum(seconds_of_records(one, asked.records, draws) for one in given)
     if seconds <= PATIENCE:
         return asked.records, f"exact: about {rows:.0f} latent rows take {seconds:.0f} s"
     why = f"about {rows:.0f} latent rows would take {seconds:.0f} s"
+    ruled = bool(given[0].network.rules)
     if isinstance(noisy, PooledCounts):
+        if ruled:
+            return asked.records, f"the only method of pooled releases that keeps rules, though {why}"
         if rough := too_rough(noisy):
             return asked.records, f"exact: normal noise is too rough for {_named(rough)}, though {why}"
         return Normal(), why
@@ -213,7 +214,8 @@ def _chosen(asked: Method, noisy: Any, given: tuple[Evidence, ...], draws: int, 
         each = cells * min(rows, wide)
         work += each if cells < MANY else min(each, cells + min(cells, 2 * wide) * wide)  # those of different counts
     if work > MOST_TABLE_WORK:
-        return Normal(), f"{why}, and exact draws of {network.cell_count} cells with so much noise minutes"
+        why += f", and exact draws of {network.cell_count} cells with so much noise minutes"
+        return (asked.records if ruled else Normal()), why
     return methods.Tables(), why
 
 

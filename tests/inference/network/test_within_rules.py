@@ -5,11 +5,11 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 from scipy.special import gammaln
 
 import dpgraph as dg
-from dpgraph.inference.network import _kernels
+from dpgraph.inference.network import _kernels, posterior
 from dpgraph.inference.network.by_records import draw_by_records, tables_given_counts
 from dpgraph.inference.network.evidence import Evidence, MeasuredTable, concentration_tables
 from dpgraph.inference.network.queries import level_thresholds, sample_codes
@@ -72,13 +72,94 @@ def test_the_default_keeps_rules_and_says_so():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         made = dg.posterior(released(n=50), draws=20, seed=0)
-    assert (made.method, made.reason) == ("records", "the only method that keeps rules")
+    assert made.method == "records"
+    assert made.reason.startswith("exact: about")
 
 
-@pytest.mark.parametrize("method", ["tables", "normal", "plug-in"])
+@pytest.mark.parametrize(("most", "chosen"), [(1e9, "tables"), (0.0, "records")], ids=["tables", "chains all the same"])
+def test_where_chains_take_too_long_a_method_that_keeps_rules_stands_in(monkeypatch, most, chosen):
+    monkeypatch.setattr(posterior, "PATIENCE", -1.0)
+    monkeypatch.setattr(posterior, "MOST_TABLE_WORK", most)
+    noisy = released(n=50)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        assert dg.posterior(noisy, draws=20, seed=0).method == chosen
+        pooled = dg.posterior(dg.pooled([noisy.value, released(n=60).value]), draws=20, seed=0)
+    assert "the only method of pooled releases that keeps rules" in pooled.reason
+
+
+@pytest.mark.parametrize("method", ["normal", dg.methods.PlugIn("expected")])
 def test_methods_that_do_not_keep_rules_say_which_does(method):
-    with pytest.raises(InferenceError, match=f"'{method}' does not keep the network's rules: .*'records'"):
+    with pytest.raises(InferenceError, match=r"does not keep the network's rules: .*(records|nearest)"):
         dg.posterior(released(), method=method)
+
+
+@pytest.mark.parametrize("unit", ["add-remove", "replace"])
+@pytest.mark.parametrize(
+    "method", ["tables", "plug-in", dg.methods.PlugIn("clipped")], ids=["tables", "nearest", "clipped"]
+)
+@pytest.mark.filterwarnings("ignore::dpgraph.privacy.errors.PriorWarning")
+def test_quick_methods_give_nothing_where_rules_say_0(method, unit, tmp_path):
+    """At epsilon .1 noise is larger than most counts: nothing is 0 but what cannot be."""
+    made = dg.posterior(released(mechanism=dg.LaplaceMechanism("0.1"), unit=unit), method=method, draws=100, seed=0)
+    drawn = made.tables if method == "tables" else made.sample_tables(np.random.default_rng(0), 100)
+    for name in NETWORK.domain.names:
+        allowed = NETWORK.allowed(name)
+        allowed = np.ones(NETWORK.shape(NETWORK.family(name)), bool) if allowed is None else allowed
+        flat = drawn[name].reshape(-1, *allowed.shape)
+        assert not flat[:, ~allowed].any()
+        assert (flat.mean(axis=0)[allowed] > 0).all()
+        np.testing.assert_allclose(flat.sum(axis=1), 1)
+        low, high = made.interval(0.9)[name]
+        assert not high[~allowed].any()
+        assert (high[allowed] > 0).all()
+        assert (low <= high).all()
+    assert broken(sample_codes(made.mean(), 20_000, np.random.default_rng(1))) == 0
+    assert dg.query(made, {"b": 0, "c": 1}).high == 0
+    assert dg.query(made, {"b": 0, "c": 0}).low > 0
+    dg.save(made, tmp_path / "model.npz")
+    assert dg.load(tmp_path / "model.npz").network == NETWORK
+
+
+def test_concentrations_are_above_0_where_a_level_may_be_and_nowhere_else():
+    good = concentration_tables(NETWORK, 1.0)
+    dg.results.DirichletPosterior(NETWORK, FrozenMap(good))
+    for cell, value in (((1, 0), 0.1), ((0, 0), 0.0), ((0, 0), -1.0)):
+        bad = good["b"].copy()
+        bad[cell] = value
+        with pytest.raises(NetworkError, match="0 where rules say so"):
+            dg.results.DirichletPosterior(NETWORK, FrozenMap(good | {"b": bad}))
+
+
+def test_the_nearest_tables_within_rules_are_those_of_a_general_solver():
+    """Least squares under bounds, where tables that differ in what they share cost a million times as much.
+
+    Power: the same without rules is 1 away in some cell.
+    """
+    keys, sizes = (("b", "a"), ("c", "b", "a")), ((3, 3), (2, 3, 3))
+    network = dg.Network.of(
+        {name: NETWORK.domain[name] for name in "abc"}, {"b": ["a"], "c": ["a", "b"]}, NETWORK.rules
+    )
+    rng, n = np.random.default_rng(3), 60
+    masks = [network.possible(key) for key in keys]
+    values = [np.where(mask, rng.integers(-6, 18, size), 0) for mask, size in zip(masks, sizes, strict=True)]
+    laws = dict(zip(keys, [DiscreteGaussian(3.0), DiscreteGaussian(5.0)], strict=True))
+    noisy = dg.results.NoisyCounts(network, FrozenMap(zip(keys, values, strict=True)), FrozenMap(laws), n)
+    found = dg.reconcile(noisy, nonnegative=True)
+    whole = np.eye(27)[:18].reshape(2, 3, 3, 27)
+    first = np.zeros((3, 3, 27))
+    first[..., 18:] = np.eye(9).reshape(3, 3, 9)
+    rows = [whole.reshape(18, 27) / 5, first.reshape(9, 27) / 3, 1e3 * (whole.sum(axis=0) - first).reshape(9, 27)]
+    rows.append(1e3 * first.sum(axis=(0, 1))[None])
+    targets = np.concatenate([values[1].ravel() / 5, values[0].ravel() / 3, np.zeros(9), [1e3 * n]])
+    free = np.concatenate([masks[1].ravel(), masks[0].ravel()])
+    exact = np.zeros(27)
+    exact[free] = optimize.lsq_linear(np.concatenate(rows)[:, free], targets, (0, np.inf), tol=1e-14).x
+    np.testing.assert_allclose(found.tables["c", "b", "a"], exact[:18].reshape(2, 3, 3), atol=0.02)
+    np.testing.assert_allclose(found.tables["b", "a"], exact[18:].reshape(3, 3), atol=0.02)
+    assert not found.tables["b", "a"][~masks[0]].any()
+    plain = dg.results.NoisyCounts(dg.Network.of(network.domain, network.parents), noisy.tables, noisy.laws, n)
+    assert np.abs(dg.reconcile(plain, nonnegative=True).tables["b", "a"] - exact[18:].reshape(3, 3)).max() > 1
 
 
 def test_readings_that_do_not_keep_rules_refuse():

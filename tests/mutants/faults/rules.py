@@ -2,6 +2,7 @@
 
 from tests.mutants.planting import Mutant
 
+TABLES = "tests/inference/network/test_by_tables.py::test_every_family_follows_its_enumerated_posterior"
 RULES, WITHIN = "tests/structure/test_rules.py", "tests/inference/network/test_within_rules.py"
 
 MUTANTS = (
@@ -30,6 +31,20 @@ MUTANTS = (
             f"{RULES}::test_an_order_leaves_the_levels_that_some_numbers_fulfil",
             f"{RULES}::test_a_sum_leaves_the_levels_that_some_numbers_fulfil",
         ),
+    ),
+    Mutant(
+        "cells of a margin with the noise of the first",
+        "inference/network/by_tables.py",
+        "same = (copies == copies[0]).all()",
+        "same = True",
+        (TABLES,),
+    ),
+    Mutant(
+        "nearest tables with rows where rules allow none",
+        "inference/network/consistency.py",
+        "np.where(possible[wrong], tables[wrong], -np.inf)",
+        "tables[wrong]",
+        (f"{WITHIN}::test_the_nearest_tables_within_rules_are_those_of_a_general_solver",),
     ),
     Mutant(
         "rows that break a rule let in",
