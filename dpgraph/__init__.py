@@ -1,9 +1,5 @@
 """Differentially private Bayesian inference on graphical models.
 
->>> import dpgraph as dg
->>> dg.read_network("example:asia").cell_count
-36
-
 Each name has its own help, such as ``help(dg.release)``:
 
     declare  Domain, Categories, Bins, UNOBSERVED, Numbers, Words, Network, Rules, naive_bayes_network, hmm_network,
