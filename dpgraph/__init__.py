@@ -1,13 +1,9 @@
 """Differentially private Bayesian inference on graphical models.
 
->>> import dpgraph as dg
->>> dg.read_network("example:asia").cell_count
-36
-
 Each name has its own help, such as ``help(dg.release)``:
 
-    declare  Domain, Categories, Bins, Numbers, Words, Network, Rules, naive_bayes_network, hmm_network, read_network,
-             read_domain, read_design, all_pairs, LinearDesign, Bounded, expfam
+    declare  Domain, Categories, Bins, UNOBSERVED, Numbers, Words, Network, Rules, naive_bayes_network, hmm_network,
+             read_network, read_domain, read_design, all_pairs, LinearDesign, Bounded, expfam
     release  count, release, Release, Budget, PrivacyUnit, cost, privacy_cost, audit, LaplaceMechanism,
              GaussianMechanism, FourierMechanism, PosteriorSample, MapEstimate, PrivateQuantile
     learn    posterior, HierarchicalPrior, PublicPrior, RegressionPrior, pooled, choose_network, Constraints, reconcile,
@@ -33,6 +29,7 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     # public structure
     from dpgraph.structure.domain import Categories as Categories
     from dpgraph.structure.domain import Bins as Bins
+    from dpgraph.structure.domain import UNOBSERVED as UNOBSERVED
     from dpgraph.structure.domain import Domain as Domain
     from dpgraph.structure.partial import Numbers as Numbers
     from dpgraph.structure.partial import Words as Words

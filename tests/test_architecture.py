@@ -123,6 +123,8 @@ def test_the_public_names_are_those_that_are_listed():
 
     assert len(names_of(dg)) == len(set(names_of(dg))) > 50
     for name in names_of(dg):
+        if name.isupper():  # a constant has no name of its own
+            continue
         assert getattr(dg, name).__name__.rpartition(".")[2] == name  # a module's name is dotted
 
 

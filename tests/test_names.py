@@ -145,7 +145,8 @@ def test_the_names_of_a_tutorial_are_few():
     # classifier, effect, regression: models of any release; PrivateClassifier: the classifier that users should get
     # discover, Numbers, Words: a declaration for those who have none
     # PublicPrior: what those have who have a public table, too
-    assert len(names_of(dg)) <= 71
+    # UNOBSERVED: nulls that hide a value
+    assert len(names_of(dg)) <= 72
     assert set(SPACES) <= set(names_of(dg))
 
 

@@ -257,6 +257,12 @@ def release(
     metavar="TABLE",
     help="A file of PUBLIC rows, of nobody in RELEASE, as a start; how closely to follow it is learned.",
 )
+@click.option(
+    "--missing-because",
+    multiple=True,
+    metavar="NAME=CAUSE,CAUSE",
+    help="What the holes of an unobserved variable depend on; by default its parents. NAME= for nothing.",
+)
 @choice(
     "--counts",
     ["nearest", "expected", "clipped"],
@@ -273,7 +279,14 @@ def release(
 @click.option("--seed", type=int, default=None, help="Seed of the draws, never of the noise.")
 @OUT
 def posterior(
-    source: str, network: str | None, public: str | None, method: str, counts: Any, out: Path, **how: Any
+    source: str,
+    network: str | None,
+    public: str | None,
+    missing_because: tuple[str, ...],
+    method: str,
+    counts: Any,
+    out: Path,
+    **how: Any,
 ) -> None:
     """Learn the posterior of every probability table from a RELEASE; free."""
     from dpgraph.files.documents import load, save
@@ -291,6 +304,9 @@ def posterior(
         if subject is None:
             raise click.UsageError("--public is for a release of a network's tables")
         how["prior"] = _public_prior(public, subject)
+    if missing_because:
+        said = (one.partition("=") for one in missing_because)
+        how["missing_because"] = {name: causes.split(",") if causes else [] for name, _, causes in said}
     chosen = methods.PlugIn(counts) if method == "plug-in" else method
     learned: Any = telling(lambda: posterior(released, method=chosen, network=graph, progress=True, **how))
     if facts := getattr(learned, "diagnostics", None):

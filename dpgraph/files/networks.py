@@ -12,7 +12,7 @@ import math
 import re
 import tomllib
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,12 @@ from dpgraph.files import datasets
 from dpgraph.files.digest import unsealed
 from dpgraph.files.limits import MAX_DOCUMENT_BYTES, MAX_NETWORK_BYTES, MAX_TOML_BYTES, excerpt, read_text, shortened
 from dpgraph.files.schemas import domain_of_schema, is_schema
-from dpgraph.privacy.checks import near
+from dpgraph.privacy.checks import check_boolean, near
 from dpgraph.privacy.errors import DPGraphError, FileError
 from dpgraph.privacy.structural import FORMS, Form
 from dpgraph.privacy.structural import value_of as structural_value
 from dpgraph.structure.design import Bounded, Feature, LinearDesign
-from dpgraph.structure.domain import Bins, Categories, Domain, DomainWarning, NetworkError, first_twice
+from dpgraph.structure.domain import UNOBSERVED, Bins, Categories, Domain, DomainWarning, NetworkError, first_twice
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Network
@@ -362,7 +362,8 @@ def _variable_of(name: str, plain: Any) -> Feature:
         hint = "; numbers and words are found by `dpgraph discover`" if sought else ""
         raise FileError(f"variable {name!r} needs a list of levels, {{levels = [...]}} or {{bins = [...]}}{hint}")
     kind, values = kinds[0], plain[kinds[0]]
-    known = {kind, "missing", *{"levels": ["other"], "bins": ["outside", "whole"]}.get(kind, [])}
+    own = {"levels": ["other"], "bins": ["outside", "whole"]}
+    known = {kind, "missing", *([*own[kind], "unobserved", "filled"] if kind in own else [])}
     if unknown := sorted(set(plain) - known):
         hint = near(unknown[0], known)
         raise FileError(f"variable {name!r} has unknown settings {unknown}{hint}; known: {sorted(known)}")
@@ -370,9 +371,13 @@ def _variable_of(name: str, plain: Any) -> Feature:
         wanted = "bounds are a list of two numbers, [low, high]" if kind == "bounds" else "levels and bins are lists"
         raise FileError(f"variable {name!r}: {wanted}")
     try:
+        if (filled := plain.get("filled")) is not None:  # of the people behind a release
+            rest = {key: value for key, value in plain.items() if key != "filled"}
+            variable = _variable_of(name, rest | {"missing": filled, "unobserved": True})
+            return variable.complete if not isinstance(variable, Bounded) else variable
+        missing = _missing_of(plain, values)
         if kind == "bins":
-            return Bins(values, plain.get("missing", False), plain.get("outside", "ends"), plain.get("whole"))
-        missing = plain.get("missing")
+            return Bins(values, missing or False, plain.get("outside", "ends"), plain.get("whole"))
         return (
             Bounded(values[0], values[1], missing)
             if kind == "bounds"
@@ -382,19 +387,34 @@ def _variable_of(name: str, plain: Any) -> Feature:
         raise FileError(f"variable {name!r}: {error}") from None
 
 
+def _missing_of(plain: Mapping[str, Any], values: list[Any]) -> Any:
+    """The setting ``missing`` of a variable: ``"unobserved"`` where that is no level, or a level of unobserved ones."""
+    missing, unobserved = plain.get("missing"), plain.get("unobserved", False)
+    check_boolean("unobserved", unobserved, error=NetworkError)
+    if "bounds" not in plain and missing == "unobserved" and missing not in values:
+        return UNOBSERVED
+    if unobserved and missing in (None, False):
+        raise NetworkError('unobserved = true says of which level: missing = "?", or of bins missing = true')
+    return (UNOBSERVED if missing is True else UNOBSERVED(missing)) if unobserved else missing
+
+
 def _plain_variable(variable: Feature) -> dict[str, Any]:
     """The inverse of ``_variable_of``."""
     if isinstance(variable, Bins):
         return (
             {"bins": list(variable.edges)}
             | ({"missing": True} if variable.missing else {})
+            | ({"unobserved": True} if variable.unobserved else {})
+            | ({"filled": True} if variable.filled else {})
             | ({"outside": variable.outside} if variable.outside != "ends" else {})
             | ({"whole": variable.whole} if variable.whole != variable.whole_edges else {})
         )
     bounded = isinstance(variable, Bounded)
     plain = {"bounds": [variable.low, variable.high]} if bounded else {"levels": list(variable.levels)}
     actions = {"other": None if bounded else variable.other, "missing": variable.missing}
-    return plain | {key: level for key, level in actions.items() if level is not None}
+    actions["filled"] = None if bounded else variable.filled
+    hidden = {"unobserved": True} if not bounded and variable.unobserved else {}
+    return plain | {key: level for key, level in actions.items() if level is not None} | hidden
 
 
 def _with_bounds(name: str, variable: Feature) -> Bounded:

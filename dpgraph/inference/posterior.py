@@ -7,6 +7,7 @@ approximates costs accuracy only.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import singledispatch
 from typing import Any
@@ -17,6 +18,7 @@ from dpgraph.inference.arguments import check_whole_number, seeded
 from dpgraph.inference.draws import warn_if_mostly_prior, warn_if_not_mixed
 from dpgraph.inference.methods import PlugIn
 from dpgraph.inference.network.evidence import check_graph, read_released
+from dpgraph.inference.network.holes import Holes
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.network.posterior import is_beyond_tables, network_posterior, posterior_beyond_tables
 from dpgraph.inference.network.public import PublicPrior
@@ -38,6 +40,7 @@ def posterior(
     seed: int | np.random.Generator | None = None,
     progress: bool = False,
     network: Network | None = None,
+    missing_because: Mapping[str, Iterable[str]] | None = None,
 ) -> Any:
     """Draws from the posterior given a release, or several, with their noise accounted for.
 
@@ -78,6 +81,9 @@ def posterior(
         network: The network to learn from noisy counts over its domain; None for the one that was released. Releases of
             several networks need it, and its families must lie in tables that they measured; a graph that was chosen
             from tables without one, such as ``all_pairs``, may have others, which chains of records draw.
+        missing_because: Of variables declared with ``missing=dg.UNOBSERVED``, the variables that their holes depend on;
+            None, or for those not named, their parents in the network. Never the variable itself:
+            ``questions.sensitivity`` says how answers move if it is.
 
     Returns:
         ``PosteriorDraws`` of a network, ``ParameterDraws`` of an exponential family, ``RegressionDraws`` of a linear
@@ -111,12 +117,16 @@ def posterior(
         provenance = prior.recorded(provenance)
     plug_in = method == "plug-in" or isinstance(method, PlugIn)
     if network is not None and not plug_in and is_beyond_tables(value, network):
-        made = posterior_beyond_tables(value, network, rng=seeded(seed), **settings)
+        made = posterior_beyond_tables(
+            value, network, rng=seeded(seed), holes=_holes(network, prior, missing_because), **settings
+        )
     else:
         value, _ = read_released(noisy, network)
         check_graph(value)
         check_whole_number("draws", draws, 1)
         described = value.network if isinstance(value, Tables) else getattr(value, "description", None)
+        if (holes := _holes(described, prior, missing_because)) is not None:
+            settings["holes"] = holes
         made = posterior_given(described, value, rng=seeded(seed), **settings)
     if isinstance(made, DirichletPosterior):
         return replace(made, provenance=joined([provenance, made.provenance]))
@@ -125,6 +135,18 @@ def posterior(
     if isinstance(made, RegressionDraws):
         warn_if_mostly_prior(dict(zip(made.names, made.prior_share.tolist(), strict=True)))
     return replace(made, provenance=provenance)
+
+
+def _holes(description: Any, prior: Any, because: Mapping[str, Iterable[str]] | None) -> Holes | None:
+    """The unobserved values of a network, if any."""
+    if not isinstance(description, Network):
+        if because is not None:
+            raise InferenceError("missing_because is for networks")
+        return None
+    holes = Holes.of(description, because)
+    if holes is not None and isinstance(prior, PublicPrior):
+        raise InferenceError("a public prior knows no unobserved values: leave prior= out, or declare missing a level")
+    return holes
 
 
 @singledispatch

@@ -9,6 +9,7 @@ I(smoke; bronc) = 0.0462
 
 from __future__ import annotations
 
+from dpgraph.inference.network.holes import sensitivity
 from dpgraph.inference.queries.buckets import Explanation, most_probable, sample_given
 from dpgraph.inference.queries.measures import contrast, entropy, mutual_information
 from dpgraph.inference.queries.rows import row_probabilities
@@ -21,4 +22,5 @@ __all__ = [
     "mutual_information",
     "row_probabilities",
     "sample_given",
+    "sensitivity",
 ]

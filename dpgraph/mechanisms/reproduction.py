@@ -149,6 +149,7 @@ def check_scales(event: Event, claim: Fraction, *ways: Sequence[Fraction], round
 def check_reproduced(provenance: Provenance, structure: Structure) -> None:
     """Refuses a record that its mechanism could not have made of its description, or of several a tuple of theirs."""
     event, unit = provenance.event, provenance.unit
+    structure = structure.released if isinstance(structure, Network) else structure
     if event.parts:
         check_paid_together(event)
         _check_parts(event, unit, iter(_structures(event, structure)))

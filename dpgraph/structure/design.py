@@ -173,6 +173,11 @@ class LinearDesign(OneBlock):
             raise NetworkError(f"the target's name must be text; got {target!r}")
         if target in declared:
             raise NetworkError(f"the target {target!r} is a feature as well")
+        if unseen := [name for name, one in declared.items() if getattr(one, "unobserved", False)]:
+            raise NetworkError(
+                f"a regression's sums do not fill unobserved values of {unseen[0]!r}: declare missing a level, or "
+                "release tables of a network, and ask dg.regression of the posterior of its people"
+            )
         check_choice("on_missing", on_missing, OnMissing, error=NetworkError)
         check_boolean("strict", strict, error=NetworkError)
         settings = (declared, target, bounds_of(target, bounds), bool(intercept), on_missing, mean_weight, strict)

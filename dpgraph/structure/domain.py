@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -33,35 +33,65 @@ NUMBERS_OF_DATES = (
 
 
 @dataclass(frozen=True)
+class Unobserved:
+    """What ``missing`` is where a null hides a value that the person has: ``dg.UNOBSERVED``.
+
+    Nulls are counted as a level of released tables, ``level``, and are no value of the variable: ``dg.posterior`` has
+    the other levels, and fills the holes. ``dg.UNOBSERVED("?")`` names the level, which must be of the others' kind.
+    """
+
+    level: Level = "missing"
+
+    def __call__(self, level: Level) -> Unobserved:
+        """The same, with the level by this name."""
+        return Unobserved(level)
+
+
+UNOBSERVED = Unobserved()
+
+
+@dataclass(frozen=True)
 class Categories:
     """A variable with declared levels, all text, all numbers or all booleans.
 
     Args:
         levels: The levels, in order. Numbers compare by value: the level 1 matches 1 and 1.0.
         other: The level that undeclared values count as; without it they are refused.
-        missing: The level that nulls count as; without it they are refused.
+        missing: The level that nulls count as; without it they are refused. ``dg.UNOBSERVED`` where a null hides a
+            value: a level ``"missing"`` of released tables, which is none of the variable's own.
 
     Raises:
         NetworkError: If the list is empty, holds a duplicate or mixes kinds; or ``other`` or ``missing`` is not in it.
 
     >>> Categories(["Private", "Public", "Other"], other="Other", missing="Other").size
     3
+    >>> Categories(["low", "high"], missing=UNOBSERVED).levels
+    ('low', 'high', 'missing')
     """
 
     levels: tuple[Level, ...]
     other: Level | None = None
     missing: Level | None = None
+    unobserved: bool = field(default=False, init=False, repr=False)
+    filled: Level | None = field(default=None, init=False, repr=False)
 
-    def __init__(self, levels: Iterable[Level], other: Level | None = None, missing: Level | None = None) -> None:
+    def __init__(
+        self, levels: Iterable[Level], other: Level | None = None, missing: Level | Unobserved | None = None
+    ) -> None:
         if isinstance(levels, set | frozenset):
             raise NetworkError("levels must be a list, whose order is fixed, not a set")
         if isinstance(levels, str | bytes):
             raise NetworkError(f"levels must be a list of levels, not the text {levels!r}")
         if not isinstance(levels, Iterable):
             raise NetworkError(f"levels must be a list of levels, not {levels!r:.60}; for numbers give dg.Bins(edges)")
-        object.__setattr__(self, "levels", tuple(_plain(level) for level in levels))
+        levels, unobserved = tuple(_plain(level) for level in levels), isinstance(missing, Unobserved)
+        if isinstance(missing, Unobserved):
+            missing = _plain(missing.level)
+            levels = levels if missing in levels else (*levels, missing)
+        object.__setattr__(self, "levels", levels)
         object.__setattr__(self, "other", other if other is None else _plain(other))
         object.__setattr__(self, "missing", missing if missing is None else _plain(missing))
+        object.__setattr__(self, "unobserved", unobserved)
         if not self.levels:
             raise NetworkError("the level list is empty; declare at least one level")
         kinds = sorted({level_kind(level) for level in self.levels})
@@ -72,18 +102,37 @@ class Categories:
         for name, level in (("other", self.other), ("missing", self.missing)):
             if level is not None and (level not in self.levels or level_kind(level) != kinds[0]):
                 raise NetworkError(f"{name}={level!r} is not one of the declared levels {show_levels(self.levels)}")
+        if unobserved and len(self.levels) == 1:
+            raise NetworkError("a variable with unobserved values needs a level of its own besides theirs")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Categories):
             return NotImplemented
         # To Python 1 and True are equal; to a table they are not, and a row may be at different levels of the two.
-        mine, theirs = ((one.kind, one.levels, one.other, one.missing) for one in (self, other))
+        mine, theirs = (
+            (one.kind, one.levels, one.other, one.missing, one.unobserved, one.filled) for one in (self, other)
+        )
         return mine == theirs
 
     @property
     def size(self) -> int:
         """The number of levels."""
         return len(self.levels)
+
+    @property
+    def complete(self) -> Categories:
+        """The variable's own levels: without that of unobserved values, which is then ``filled``."""
+        if not self.unobserved:
+            return self
+        own = [level for level in self.levels if level != self.missing]
+        made = Categories(own, self.other if self.other in own else None)
+        object.__setattr__(made, "filled", self.missing)
+        return made
+
+    @property
+    def released(self) -> Categories:
+        """The levels of released tables: of a variable whose values were filled, that of nulls as well."""
+        return self if self.filled is None else Categories(self.levels, self.other, UNOBSERVED(self.filled))
 
     @property
     def kind(self) -> str:
@@ -107,6 +156,7 @@ class Bins:
     Args:
         edges: Increasing finite numbers, at least two.
         missing: True to count nulls and NaN in a level ``"missing"`` of their own; else they are refused.
+            ``dg.UNOBSERVED`` where a null hides a number: that level is then of released tables alone.
         outside: ``"ends"``, or ``"missing"`` for numbers outside the edges in that level too, which must be declared.
         whole: Whether the numbers are whole; by default they are if all edges are. False for a weight in kilograms
             that is cut at whole ones; True for the edges 0, 1, 6.5, whose last bin ends at 6.
@@ -127,11 +177,13 @@ class Bins:
     missing: bool = False
     outside: Literal["ends", "missing"] = "ends"
     whole: bool = True
+    unobserved: bool = field(default=False, init=False, repr=False)
+    filled: bool = field(default=False, init=False, repr=False)
 
     def __init__(
         self,
         edges: Iterable[float],
-        missing: bool = False,
+        missing: bool | Unobserved = False,
         outside: Literal["ends", "missing"] = "ends",
         whole: bool | None = None,
     ) -> None:
@@ -150,6 +202,8 @@ class Bins:
             raise NetworkError(f"bins need at least two edges; got {len(numbers)}")
         if any(not math.isfinite(edge) for edge in numbers) or any(b <= a for a, b in pairwise(numbers)):  # type: ignore[operator]
             raise NetworkError(f"bin edges must be finite and increase; got {numbers!r}")
+        object.__setattr__(self, "unobserved", missing == UNOBSERVED)
+        missing = True if missing == UNOBSERVED else missing
         if isinstance(missing, str):
             raise NetworkError(
                 "missing must be true or false: bins count nulls in a level of their own, declare missing=True; "
@@ -176,6 +230,18 @@ class Bins:
         names = short if len(set(short)) == len(short) else [repr(edge) for edge in self.edges]
         bins = tuple(f"{low}-{high}" for low, high in pairwise(names))
         return (*bins, "missing") if self.missing else bins
+
+    @property
+    def complete(self) -> Bins:
+        """The bins alone, without the level of unobserved numbers, which are then ``filled``."""
+        made = Bins(self.edges, whole=self.whole) if self.unobserved else self
+        object.__setattr__(made, "filled", made is not self or self.filled)
+        return made
+
+    @property
+    def released(self) -> Bins:
+        """The levels of released tables, as of ``Categories``."""
+        return Bins(self.edges, UNOBSERVED, whole=self.whole) if self.filled else self
 
     @property
     def whole_edges(self) -> bool:
@@ -304,6 +370,11 @@ class Domain:
     def sizes(self) -> FrozenMap[str, int]:
         """The number of levels of each variable."""
         return FrozenMap((name, variable.size) for name, variable in self.variables.items())
+
+    @cached_property
+    def holes(self) -> tuple[str, ...]:
+        """The variables whose nulls hide a value, in order."""
+        return tuple(name for name, variable in self.variables.items() if variable.unobserved)
 
     def levels(self, name: str) -> tuple[Level, ...]:
         """The levels of one variable, in order."""

@@ -119,6 +119,14 @@ class Network:
                 )
 
     @cached_property
+    def released(self) -> Network:
+        """The network whose tables were released: nulls are a level of variables whose values were filled since."""
+        variables = {name: variable.released for name, variable in self.domain.variables.items()}
+        if variables == dict(self.domain.variables):
+            return self
+        return Network(Domain(FrozenMap(variables)), self.parents, rules=self.rules)
+
+    @cached_property
     def position(self) -> FrozenMap[str, int]:
         """Where each variable stands in the domain."""
         return FrozenMap((name, i) for i, name in enumerate(self.domain.names))

@@ -19,8 +19,8 @@ Codes = npt.NDArray[Any]
 #: Where ``tally`` counts the accepted and the tried proposals of each kind.
 RECORDS, SHIFTS, RESIZES = 0, 2, 4
 #: Columns of ``Layout.nodes`` and of ``Layout.tables``; pairs of a variable and its stride follow from PAIRS on.
-SIZE, PAIRS = 0, 4
-LEVELS, THETA, ROW = 1, 2, 3
+SIZE, PAIRS = 0, 5
+LEVELS, THETA, ROW, FOLLOWS = 1, 2, 3, 4
 FIRST, WIDTH, WEIGHTS = 1, 2, 3
 #: The most shifts of a row in a pass; each looks at all its records.
 MOST_SHIFTS = 8
@@ -31,9 +31,10 @@ class Layout(NamedTuple):
 
     ``theta``, ``counts`` and ``prior`` hold for each variable its rows one after another, a row being the levels under
     one parent configuration; ``prior`` has the Dirichlet concentrations. ``nodes`` has for each variable the number of
-    parents and of levels, the starts of its theta and its rows, then its parents, each with its stride in the row's
-    number. ``tables`` has for each measured table the number of variables, the start and width of its residual, the
-    start of its weights (-1 where its statistics are its cells), then its variables and strides in the cell's number.
+    parents and of levels, the starts of its theta and its rows, 1 where it follows from its parents, each row having
+    one level that can be, then its parents, each with its stride in the row's number. ``tables`` has for each measured
+    table the number of variables, the start and width of its residual, the start of its weights (-1 where its
+    statistics are its cells), 0, then its variables and strides in the cell's number.
     ``laws`` has the cost of a unit of |residual| and of residual^2 in log-likelihood, ``weights`` the statistics of one
     record in each cell, table after table. Of each variable ``below`` has the number of descendants, then these,
     parents first, ``touched`` the number of tables that hold it or a descendant, then these.
@@ -249,7 +250,7 @@ def all_shifted(
     nodes, start = layout.nodes, room.start
     for v in range(nodes.shape[0]):
         levels = nodes[v, LEVELS]
-        if levels < 2 or passes < 1:
+        if levels < 2 or passes < 1 or nodes[v, FOLLOWS]:
             continue
         first = nodes[v, ROW]
         rows = (reach.size if v + 1 == nodes.shape[0] else nodes[v + 1, ROW]) - first

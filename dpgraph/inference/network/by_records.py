@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from dpgraph.inference._kernels import compiled
 from dpgraph.inference.chains import Plan, progress_bar, run_chains
 from dpgraph.inference.network import _kernels
-from dpgraph.inference.network._kernels import LEVELS, RECORDS, RESIZES, SHIFTS, THETA, Layout
+from dpgraph.inference.network._kernels import FOLLOWS, LEVELS, RECORDS, RESIZES, SHIFTS, THETA, Layout
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, concentration_tables, contingency_table, rows_estimate
 from dpgraph.inference.network.ordered import Walk, order_of
@@ -211,6 +211,7 @@ class Scatter:
     def __init__(self, hierarchy: HierarchicalPrior, network: Network, layout: Layout) -> None:
         levels = layout.nodes[:, LEVELS]
         self._hierarchy, self._centres = hierarchy, np.repeat(1 / levels, levels)
+        self._centres *= np.repeat(1 - layout.nodes[:, FOLLOWS], levels)
         self._walks: list[Walk] = []
         for v, name in enumerate(network.order if hierarchy.ordered else ()):
             if order := order_of(network, name):
@@ -347,6 +348,9 @@ def starting_records(
     Every value gets fresh noise of its own variance; the records are drawn from a network fitted to the values clipped
     at 0.
     """
+    if given.holes is not None:
+        before = replace(given, network=given.holes.released, holes=None)
+        return given.holes.completed(starting_records(before, concentration_tables(before.network, 1.0), rng), rng)
     estimate, spread = rows_estimate(given)
     n = max(0, round(estimate + spread * rng.standard_normal()))
     values = [
@@ -395,11 +399,13 @@ def kernel_layout(given: Evidence, concentration: Mapping[str, Reals]) -> Layout
     sizes = [network.domain.sizes[name] for name in network.order]
     rows = [network.cells(network.parents[name]) for name in network.order]
     cells = [many * size for many, size in zip(rows, sizes, strict=True)]
-    nodes = zip(sizes, _starts(cells), _starts(rows), strict=True)
+    one = [(np.count_nonzero(concentration[name], axis=0) == 1).all() for name in network.order]
+    follows = [int(size > 1 and alone) for size, alone in zip(sizes, one, strict=True)]
+    nodes = zip(sizes, _starts(cells), _starts(rows), follows, strict=True)
     widths = [table.values.size for table in tables]
     dense = [0 if table.weights is None else table.weights.size for table in tables]
     weights = [start if size else -1 for start, size in zip(_starts(dense), dense, strict=True)]
-    measured = zip(_starts(widths), widths, weights, strict=True)
+    measured = zip(_starts(widths), widths, weights, [0] * len(tables), strict=True)
     return Layout(
         nodes=_lines(nodes, [_pairs(network, position, network.parents[name]) for name in network.order]),
         tables=_lines(measured, [_pairs(network, position, table.variables) for table in tables]),
@@ -451,7 +457,7 @@ def _pairs(network: Network, position: Mapping[str, int], names: Family) -> list
     return pairs
 
 
-def _lines(headers: Iterable[tuple[int, int, int]], pairs: list[list[int]]) -> Integers:
+def _lines(headers: Iterable[tuple[int, int, int, int]], pairs: list[list[int]]) -> Integers:
     """A line for each node or table: how many pairs, its header, the pairs."""
     return _padded([[len(mine) // 2, *header, *mine] for header, mine in zip(headers, pairs, strict=True)])
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,9 @@ from dpgraph.structure.joint import JointCounts, PooledCounts, Several, learning
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Family, Holding, Network
 from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, Reals
+
+if TYPE_CHECKING:
+    from dpgraph.inference.network.holes import Holes
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +64,15 @@ class MeasuredTable:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """All that a release says: its measured tables, and the number of rows where it is public."""
+    """All that a release says: its measured tables, and the number of rows where it is public.
+
+    ``holes`` are those of the released network, where ``network`` also has the values behind them.
+    """
 
     network: Network
     tables: tuple[MeasuredTable, ...]
     n: int | None
+    holes: Holes | None = None
 
     @cached_property
     def _holding(self) -> Holding:

@@ -24,6 +24,7 @@ from dpgraph.inference.network.evidence import (
     rows_estimate,
     single_releases,
 )
+from dpgraph.inference.network.holes import Holes
 from dpgraph.inference.network.plug_in import plug_in_posterior
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.public import PublicPrior, public_rows
@@ -72,23 +73,33 @@ def network_posterior(
     draws: int = 1000,
     rng: np.random.Generator,
     progress: bool = False,
+    holes: Holes | None = None,
 ) -> Any:
-    """Draws of every probability table, or Dirichlet laws by the plug-in; arguments as of ``inference.posterior``."""
+    """Draws of every probability table, or Dirichlet laws by the plug-in; arguments as of ``inference.posterior``.
+
+    ``holes`` are unobserved values, which are filled; without them a null is a level as any other.
+    """
     public, prior = read_public(prior, network)
     asked, (hierarchy, cells) = chosen_method(method, METHODS), read_prior(prior)
     if isinstance(asked, Normal):
         check_no_rules(network, "method 'normal'", "methods 'records' and 'tables' do")
     if isinstance(asked, methods.PlugIn) and hierarchy is None:
-        return plug_in_posterior(noisy, prior=cells, counts=asked.counts, progress=progress)
+        plugged = plug_in_posterior(noisy, prior=cells, counts=asked.counts, progress=progress)
+        return plugged if holes is None else holes.of_released(plugged)
     if isinstance(noisy, Tables):
         raise InferenceError('tables made consistent have lost their noise: method="plug-in", or give their release')
     concentration = concentration_tables(network, cells)
     pooled = isinstance(noisy, PooledCounts)
     given = tuple(evidence(learning(part, network)) for part in noisy.parts) if pooled else (evidence(noisy),)
     _warn_if_rows_are_noise(given)
-    chosen, reason = _chosen(asked, noisy, given, draws, learned=hierarchy is not None)
+    latent = given if holes is None else tuple(map(holes.evidence, given))
+    if holes is not None:
+        holes.warn_if_unseen(given)
+    seconds = sum(seconds_of_records(one, _records_of(asked), draws) for one in latent)
+    chosen, reason = _chosen(asked, noisy, given, seconds, learned=hierarchy is not None)
+    if holes is not None and isinstance(asked, Automatic) and not isinstance(chosen, Records) and holes.others:
+        chosen, reason = asked.records, f"the only method for the causes of {holes.others[0]!r}'s holes: {reason}"
     if isinstance(chosen, Records) and isinstance(asked, Automatic) and (prior is None or hierarchy is not None):
-        seconds = sum(seconds_of_records(one, chosen, draws) for one in given)
         chosen = replace(chosen, thin=chosen.thin * int(np.clip(UNHURRIED / max(seconds, 1e-9), 1, MOST_SWEEPS)))
     if hierarchy is not None and not isinstance(chosen, Records):
         name = method_name(chosen, METHODS)
@@ -97,7 +108,8 @@ def network_posterior(
         case Records():
             learned = HierarchicalPrior() if prior is None else hierarchy
             settings = {"rng": rng, "draws": draws, "progress": progress, "hierarchy": learned, "public": public}
-            drawn = draw_by_records(given, concentration, **settings, **vars(chosen))
+            concentration = concentration if holes is None else holes.concentration(cells)
+            drawn = draw_by_records(latent, concentration, **settings, **vars(chosen))
         case Normal(shrink=shrink):
             if pooled and (rough := too_rough(noisy, shrink=shrink)):
                 warnings.warn(
@@ -113,6 +125,8 @@ def network_posterior(
         case _:
             with waiting("drawing", progress):
                 drawn = draw_by_tables(given[0], concentration, rng=rng, draws=draws)
+    if holes is not None:
+        drawn = holes.of_records(drawn) if isinstance(chosen, Records) else holes.of_released(drawn)
     return replace(drawn, reason=reason)
 
 
@@ -152,6 +166,7 @@ def posterior_beyond_tables(
     draws: int = 1000,
     rng: np.random.Generator,
     progress: bool = False,
+    holes: Holes | None = None,
 ) -> PosteriorDraws:
     """Draws of a network with a family that lies in no measured table, by chains of records."""
     if not isinstance(method, Records) and method not in ("auto", "records"):
@@ -165,8 +180,10 @@ def posterior_beyond_tables(
     settings: dict[str, Any] = dict(vars(method)) if isinstance(method, Records) else {}
     given, concentration = evidence_for(network, value), concentration_tables(network, cells)
     settings |= {"hierarchy": hierarchy, "public": public, "progress": progress}
+    if holes is not None:
+        given, concentration = holes.evidence(given), holes.concentration(cells)
     made = draw_by_records(given, concentration, rng=rng, draws=draws, **settings)
-    return replace(made, reason="no table holds some family")
+    return replace(made if holes is None else holes.of_records(made), reason="no table holds some family")
 
 
 def read_public(prior: Any, network: Network) -> tuple[PublicRows | None, Any]:
@@ -187,14 +204,20 @@ def read_prior(prior: Any) -> tuple[HierarchicalPrior | None, float]:
     return None, float(cells)
 
 
-def _chosen(asked: Method, noisy: Any, given: tuple[Evidence, ...], draws: int, *, learned: bool) -> tuple[Method, str]:
+def _records_of(asked: Method) -> Records:
+    """The settings of chains of records, where they are those of the method."""
+    return asked if isinstance(asked, Records) else asked.records if isinstance(asked, Automatic) else Records()
+
+
+def _chosen(
+    asked: Method, noisy: Any, given: tuple[Evidence, ...], seconds: float, *, learned: bool
+) -> tuple[Method, str]:
     """The method, and why that one; ``learned`` where a hierarchical prior was asked for."""
     if not isinstance(asked, Automatic):
         return asked, "as asked"
     if learned:
         return asked.records, "the only method for a hierarchical prior"
     rows = sum(rows_estimate(one)[0] for one in given)
-    seconds = sum(seconds_of_records(one, asked.records, draws) for one in given)
     if seconds <= PATIENCE:
         return asked.records, f"exact: about {rows:.0f} latent rows take {seconds:.0f} s"
     why = f"about {rows:.0f} latent rows would take {seconds:.0f} s"

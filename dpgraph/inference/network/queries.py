@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Numbers = Literal["uniform", "midpoint", "level"]
+#: The level of an indicator where a value is missing.
+YES = "yes"
 #: Rows drawn at once.
 BLOCK = 1 << 16
 
@@ -101,6 +103,7 @@ def sample_rows(
     rng: np.random.Generator | int,
     *,
     numbers: Numbers = "uniform",
+    holes: bool = False,
     progress: bool = False,
 ) -> pd.DataFrame:
     """Draws synthetic rows from a network.
@@ -111,6 +114,7 @@ def sample_rows(
         rng: Randomness for post-processing, or a seed for it.
         numbers: The numbers of a column of bins: ``"uniform"`` in each bin, whole or of a few digits (``Bins``);
             ``"midpoint"``, the mean of each bin's numbers; or ``"level"``, the bin's name.
+        holes: Of a network with unobserved values, True for rows with as many nulls as the people's; else complete.
         progress: A bar on a terminal.
 
     Returns:
@@ -143,7 +147,7 @@ def sample_rows(
 
     with waiting("sampling", progress):
         codes = sample_codes(value, int(n), source, number)
-        return rows_of(domain, codes, values)
+        return without_indicators(rows_of(domain, codes, values), holes=holes)
 
 
 def rows_of(domain: Domain, codes: Mapping[str, npt.NDArray[Any]], values: Mapping[str, Any]) -> pd.DataFrame:
@@ -158,6 +162,21 @@ def rows_of(domain: Domain, codes: Mapping[str, npt.NDArray[Any]], values: Mappi
             for name, variable in counted(domain.variables.items())
         }
     )
+
+
+def indicator(name: str) -> str:
+    """The variable that says whether a value is missing, where nulls are unobserved values."""
+    return f"{name} missing"
+
+
+def without_indicators(rows: pd.DataFrame, *, holes: bool) -> pd.DataFrame:
+    """Rows without the indicators of missing values; ``holes`` makes those values null."""
+    signs = {name: indicator(name) for name in rows.columns if indicator(name) in rows.columns}
+    kept = rows.drop(columns=list(signs.values())) if signs else rows
+    for name, sign in signs.items() if holes else ():
+        column = kept[name].astype("Int64") if kept[name].dtype.kind == "i" else kept[name]
+        kept[name] = column.mask(rows[sign] == YES)
+    return kept
 
 
 def log_likelihood(probabilities: Probabilities, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:

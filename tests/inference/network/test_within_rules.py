@@ -220,7 +220,7 @@ def test_a_last_level_of_probability_0_is_never_drawn():
         def random(self):
             return last
 
-    layout_nodes = np.array([[0, 11, 0, 0]])
+    layout_nodes = np.array([[0, 11, 0, 0, 0]])
     records = np.zeros((1, 1), np.int64)
     _kernels.draw(Last(), layout_nodes, table, 0, records, 0)
     assert records.item() == 9

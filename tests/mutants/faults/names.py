@@ -15,8 +15,8 @@ MUTANTS = (
     Mutant(
         "a posterior that raises what releases raise",
         "inference/posterior.py",
-        "raise InferenceError(",
-        "raise ReleaseError(",
+        'raise InferenceError("missing_because',
+        'raise ReleaseError("missing_because',
         (f"{NAMES}::test_a_layer_raises_its_own_errors",),
     ),
     Mutant(

@@ -5,6 +5,7 @@ from tests.mutants.planting import Mutant
 LAWS, DRAWS = "tests/privacy/test_measurements.py", "tests/inference/test_draws.py"
 VERB = "tests/inference/test_posterior.py"
 ORDERED = "tests/inference/network/test_ordered.py"
+HOLES = "tests/inference/network/test_holes.py"
 PUBLIC = "tests/inference/network/test_public.py"
 RECORDS = "tests/inference/network/test_by_records.py"
 NORMAL, CHAIN = "tests/inference/network/test_by_normal.py", "tests/inference/counts/test_table_chain.py"
@@ -127,6 +128,20 @@ MUTANTS = (
         "weight[g] += 0.0",
         (f"{RECORDS}::test_a_centre_and_a_concentration_given_counts",),
         within="row_weighed",
+    ),
+    Mutant(
+        "a hole that is counted as its value",
+        "inference/network/holes.py",
+        "follows[code, :, 1] = 1.0",
+        "follows[own, range(len(own)), 1] = 1.0",
+        (f"{HOLES}::test_every_method_is_about_the_people",),
+    ),
+    Mutant(
+        "own levels read from the place of nulls",
+        "inference/network/holes.py",
+        "return code, [at for at in range(variable.size) if at != code]",
+        "return code, list(range(variable.size - 1))",
+        (f"{HOLES}::test_the_part_of_a_dirichlet_law_of_own_levels_is_one",),
     ),
     Mutant(
         "centres about the common one alone",

@@ -1,0 +1,260 @@
+"""Values that are not observed: a network of the people given releases that count their nulls as a level.
+
+Whether a value is missing is an indicator with parents of its own, a missingness graph (Mohan and Pearl 2021): by
+default the variable's parents in the network, and never the variable itself. A released variable is then a function of
+the value and its indicator, so chains of records read the network of all three as any other (proofs.md P135).
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpgraph.inference.arguments import check_above_zero
+from dpgraph.inference.network.draws import PosteriorDraws
+from dpgraph.inference.network.evidence import Evidence, concentration_tables
+from dpgraph.inference.network.plug_in import DirichletPosterior
+from dpgraph.inference.network.queries import YES, indicator
+from dpgraph.privacy.checks import near
+from dpgraph.privacy.errors import InferenceError, PriorWarning
+from dpgraph.structure.domain import Categories, Domain
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.network import Family, Holding, Network
+from dpgraph.structure.rules import Rules
+from dpgraph.structure.tables import Reals
+
+#: Standard deviations of its noise below which the number of observed values is mostly prior.
+HIDDEN_VALUES = 2.0
+
+
+def hidden(name: str) -> str:
+    """The value of a variable with holes, in the network of records; its own name is that of the released one."""
+    return f"{name} itself"
+
+
+@dataclass(frozen=True)
+class Holes:
+    """The unobserved values of a released network, and the assumption that fills them.
+
+    ``because`` has the parents of each indicator. ``people`` is the network of the variables' own levels, then of the
+    indicators; ``records`` that of values, indicators and released variables.
+    """
+
+    released: Network
+    because: FrozenMap[str, Family]
+    people: Network
+    records: Network
+
+    @classmethod
+    def of(cls, network: Network, because: Mapping[str, Iterable[str]] | None) -> Holes | None:
+        """Reads the parents of indicators, by default those in the network; None for a network without holes."""
+        names = network.domain.holes
+        told = _told(names, because)
+        if not names:
+            return None
+        reasons = FrozenMap((name, told.get(name, network.parents[name])) for name in names)
+        known = (*network.domain.names, *map(indicator, names))
+        for name, parents in reasons.items():
+            for made in (indicator(name), hidden(name)):
+                if made in network.domain:
+                    raise InferenceError(f"{made!r} is a variable, and the name of one that holes need; rename it")
+            if name in parents:
+                raise InferenceError(
+                    f"no graph tells {name!r} from its own holes: what is not seen may be anything. Leave it out of "
+                    "missing_because, and ask dg.questions.sensitivity how answers move with it"
+                )
+            if unknown := [one for one in parents if one not in known]:
+                hint = near(unknown[0], known)
+                raise InferenceError(f"missing_because of {name!r}: no variable {unknown[0]!r}{hint}")
+        complete = {name: variable.complete for name, variable in network.domain.variables.items()}
+        signs = {indicator(name): Categories(["no", YES]) for name in names}
+        itself = {name: hidden(name) if name in names else name for name in known}
+        rules = [{itself[one]: levels for one, levels in rule.items()} for rule in network.rules.impossible]
+        reasons_known = {indicator(name): parents for name, parents in reasons.items()}
+        people = Network.of(
+            Domain.of(complete | signs), {**network.parents, **reasons_known}, Rules(network.rules.impossible)
+        )
+        parents = {itself[name]: [itself[one] for one in family] for name, family in people.parents.items()}
+        variables = {itself[name]: variable for name, variable in people.domain.variables.items()}
+        variables |= {name: network.domain[name] for name in names}
+        parents |= {name: [hidden(name), indicator(name)] for name in names}
+        return cls(network, reasons, people, Network.of(Domain.of(variables), parents, Rules(rules)))
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The variables whose holes have other parents than they have in the network."""
+        return tuple(name for name, parents in self.because.items() if parents != self.released.parents[name])
+
+    def evidence(self, given: Evidence) -> Evidence:
+        """The same tables, of the network of records."""
+        holding = Holding(self.released, (table.variables for table in given.tables))
+        for name, parents in self.because.items():
+            for parent in parents:
+                both = (name, parent.removesuffix(indicator("")) if parent not in self.released.domain else parent)
+                if not holding.places(both):
+                    raise InferenceError(
+                        f"no released table holds {name!r} and {parent!r}, so nothing says how its holes depend on it: "
+                        f"name other parents, missing_because={{{name!r}: [...]}}"
+                    )
+        return Evidence(self.records, given.tables, given.n, holes=self)
+
+    def concentration(self, cells: float) -> dict[str, Reals]:
+        """Dirichlet concentrations of the network of records: a released level follows from value and indicator."""
+        found = concentration_tables(self.records, cells)
+        for name in self.because:
+            code, own = self.codes(name)
+            follows = np.zeros(self.records.shape(self.records.family(name)))
+            follows[own, range(len(own)), 0] = 1.0
+            follows[code, :, 1] = 1.0
+            found[name] = follows
+        return found
+
+    def codes(self, name: str) -> tuple[int, list[int]]:
+        """The released code of a hole, and those of the variable's own levels."""
+        variable = self.released.domain[name]
+        code = variable.levels.index(variable.missing) if isinstance(variable, Categories) else variable.size - 1
+        return code, [at for at in range(variable.size) if at != code]
+
+    def completed(
+        self, columns: Mapping[str, npt.NDArray[Any]], rng: np.random.Generator
+    ) -> dict[str, npt.NDArray[np.integer[Any]]]:
+        """Rows of the released network as rows of records: a hole is filled by a value that others have."""
+        found = dict(columns)
+        for name in self.because:
+            code, own = self.codes(name)
+            seen = np.asarray(columns[name])
+            gone, place = seen == code, np.searchsorted(own, seen).clip(0, len(own) - 1)
+            count = np.bincount(place[~gone], minlength=len(own)) + 1.0
+            place[gone] = rng.choice(len(own), int(gone.sum()), p=count / count.sum())
+            found |= {hidden(name): place, indicator(name): gone.astype(np.int64)}
+        return found
+
+    def of_records(self, drawn: PosteriorDraws) -> PosteriorDraws:
+        """Draws of the people from those of the network of records."""
+        place = {name: hidden(name) if name in self.because else name for name in self.people.domain.names}
+        parts = {
+            field: FrozenMap((name, getattr(drawn, field)[at]) for name, at in place.items())
+            for field in ("tables", "means", "records")
+        }
+        return replace(drawn, network=self.people, **parts)
+
+    def of_released(self, drawn: PosteriorDraws | DirichletPosterior) -> Any:
+        """The people's tables from those of the released network, whose rows without a hole in a family tell of it.
+
+        Given a variable's parents neither its own holes nor theirs depend on it, so these rows have the people's
+        conditional law (P135). Of Dirichlet laws the part of some levels is a Dirichlet law again.
+        """
+        if self.others:
+            raise InferenceError(
+                f"the holes of {self.others[0]!r} have other parents than it has in the network, which takes "
+                "method='records'"
+            )
+        lead = 0 if isinstance(drawn, DirichletPosterior) else 2
+        found: dict[str, Reals] = {}
+        for name, table in (drawn.concentration if isinstance(drawn, DirichletPosterior) else drawn.tables).items():
+            for axis, one in enumerate(self.released.parents[name], lead + 1):
+                table = table.take(self.codes(one)[1], axis=axis) if one in self.because else table
+            if name in self.because:
+                code, own = self.codes(name)
+                gone, table = table.take([code], axis=lead), table.take(own, axis=lead)
+                found[indicator(name)] = np.concatenate([table.sum(axis=lead, keepdims=True), gone], axis=lead)
+            found[name] = table
+        if isinstance(drawn, DirichletPosterior):
+            return DirichletPosterior(self.people, FrozenMap(found), drawn.provenance)
+        shares = FrozenMap((name, table / table.sum(axis=lead, keepdims=True)) for name, table in found.items())
+        return replace(drawn, network=self.people, tables=shares, means=None, records=None)
+
+    def warn_if_unseen(self, given: Sequence[Evidence]) -> None:
+        """Warns of variables of which hardly any value was observed, as far as the noise tells."""
+        for name in self.because:
+            _, own = self.codes(name)
+            best = 0.0
+            for table in (table for one in given for table in one.tables if name in table.variables):
+                if table.weights is None:
+                    at = table.variables.index(name)
+                    seen = table.values.reshape(table.shape).take(own, axis=at)
+                    spread = math.sqrt(seen.size * table.law.variance(table.values.size)) * table.step
+                    best = max(best, float(seen.sum()) / max(spread, 1e-9))
+                else:
+                    best = math.inf
+            if best < HIDDEN_VALUES:
+                warnings.warn(
+                    f"as far as the noise tells, hardly a value of {name!r} was observed: its prior decides much",
+                    PriorWarning,
+                    stacklevel=5,
+                )
+
+
+def sensitivity(
+    posterior: PosteriorDraws, name: str, odds: Iterable[float], *, levels: Iterable[Any] | None = None
+) -> dict[float, PosteriorDraws]:
+    """The posterior if some values are missing more often than others, one for each of several odds: costs nothing.
+
+    That holes do not depend on the value itself is an assumption that no data can check. Here the odds of ``levels``
+    to others among missing values are ``odds`` times those among observed ones with the same parents (a pattern
+    mixture; Little 1993). At odds 1 it is the posterior itself.
+
+    Args:
+        posterior: Draws of a network with unobserved values.
+        name: The variable with holes, whose indicator's parents are among its own.
+        odds: Numbers above 0.
+        levels: The levels that are missing more often; None for the last one.
+
+    Returns:
+        A posterior for each of ``odds``, without the indicator of the variable; ask them as any other.
+
+    Raises:
+        InferenceError: If the posterior has no holes of the variable, their parents are others than its own, or odds
+            are not above 0.
+        DomainError: If a level is unknown.
+    """
+    sign = indicator(name)
+    if not isinstance(posterior, PosteriorDraws) or sign not in posterior.tables:
+        raise InferenceError(f"sensitivity takes draws of a network in which values of {name!r} are unobserved")
+    network = posterior.network
+    family, reasons = network.family(name), network.parents[sign]
+    if not set(reasons) <= set(family[1:]):
+        raise InferenceError(f"the holes of {name!r} depend on others than its parents, for which this has no answer")
+    used = [child for child, parents in network.parents.items() if sign in parents]
+    if used:
+        raise InferenceError(f"{sign!r} is a parent of {used[0]!r}, so it cannot be left out")
+    domain = network.domain
+    chosen = [domain.code(name, level) for level in (domain.levels(name)[-1:] if levels is None else levels)]
+    kept = domain.restrict(one for one in domain.names if one != sign)
+    less = Network.of(kept, {one: network.parents[one] for one in kept.names}, network.rules)
+    table = posterior.tables[name]
+    order = sorted(range(len(reasons)), key=lambda at: family.index(reasons[at]))
+    gone = np.moveaxis(posterior.tables[sign][:, :, 1], [2 + at for at in order], range(2, 2 + len(order)))
+    shape = [size if one in reasons else 1 for one, size in zip(family, network.shape(family), strict=True)]
+    gone = gone.reshape(*table.shape[:2], *shape)
+    found: dict[float, PosteriorDraws] = {}
+    for one in odds:
+        check_above_zero("odds", one)
+        weight = np.ones(table.shape[2])
+        weight[chosen] = one
+        tilted = table * weight.reshape(-1, *[1] * (table.ndim - 3))
+        tilted = (1 - gone) * table + gone * tilted / tilted.sum(axis=2, keepdims=True)
+        tables = FrozenMap((v, tilted if v == name else posterior.tables[v]) for v in kept.names)
+        said = f"{posterior.reason}; odds {one:g} of being missing for some levels of {name!r}"
+        found[one] = replace(posterior, network=less, tables=tables, means=None, records=None, reason=said)
+    return found
+
+
+def _told(names: tuple[str, ...], because: Any) -> dict[str, Family]:
+    """The parents of indicators that were told."""
+    if because is None:
+        return {}
+    if not isinstance(because, Mapping) or any(isinstance(parents, str) for parents in because.values()):
+        raise InferenceError(f"missing_because maps variables to lists of names; got {because!r:.60}")
+    if unknown := [name for name in because if name not in names]:
+        raise InferenceError(
+            f"missing_because names {unknown[0]!r}, whose nulls are not declared unobserved{near(unknown[0], names)}: "
+            "declare it with missing=dg.UNOBSERVED"
+        )
+    return {name: tuple(dict.fromkeys(parents)) for name, parents in because.items()}
