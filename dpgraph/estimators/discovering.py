@@ -76,7 +76,8 @@ def discover(
 
     Raises:
         NetworkError: If the declaration is not valid, or leaves nothing open; nothing is charged.
-        ReleaseError, BudgetExceededError: If a setting or the budget does not fit; nothing is charged.
+        ReleaseError, BudgetExceededError: If a setting or the budget does not fit, or the number of rows is public and
+            no word of so many could be named; nothing is charged.
         DomainError: If the rows do not fit; nothing is charged.
 
     Warns:
@@ -99,6 +100,8 @@ def discover(
             sums.append((replace(count(held, plan.listed), group=plan.group, cap=cap), plan.additive))
         if plan.open_names:
             words = count_words(held, {name: one.missing for name, one in plan.open.items()}, plan.group, cap)
+            if plan.budget.unit.n_is_public and cap is None:
+                plan.check_threshold(words.sensitive_rows)
             sums.append((words, plan.threshold))
         paid = [release(counted, mechanism, budget=plan.budget, noise=noise) for counted, mechanism in sums]
     return read_off(plan, paid, rare)
@@ -162,6 +165,15 @@ class Plan:
         """The mechanism of words without a list."""
         used = Fraction(0) if self.listed is None else self._event(self.additive).delta
         return PrivateLevels(self.epsilon - self._share, self.delta - used)
+
+    def check_threshold(self, n: int) -> None:
+        """Refuses a threshold that no word of ``n`` rows is above but for its noise; n must be public."""
+        _, threshold = self.threshold.plan(len(self.open_names), self.budget.unit)
+        if n <= threshold:
+            raise ReleaseError(
+                f"words without a list are named above a noisy count of {threshold}, and there are {n} rows: none "
+                "could be. Give lists of what may occur, dg.Words([...]), or a larger epsilon or delta"
+            )
 
     @cached_property
     def event(self) -> Event:
