@@ -50,7 +50,8 @@ def discover(
     """Finds the bins and levels that a declaration leaves open, from private rows, by releases that are charged.
 
     Noisy counts on public grids, and of public lists, are one release: bins of about equal counts are read off it, with
-    a bin of its own for a value that many rows have, and levels that are clear of the noise; rare ones are ``"other"``.
+    a bin of its own for a value that many rows have, and levels of which the noisy counts let one expect more than a
+    few rows; rare ones are ``"other"``.
     Words without a list are named where their noisy count is above a threshold (``PrivateLevels``), a release of its
     own, which needs a delta. Each variable that is found gets the same part of epsilon. docs/discovery.md measures how
     good the bins and levels are where a tenth of epsilon 1, and of .1, pays for them.
@@ -244,8 +245,8 @@ def read_off(plan: Plan, paid: list[Release[Any]], rare: float) -> Discovered:
         sources[name] = len(paid) - 1 if name in plan.open else 0
         if name in plan.open:
             named = paid[-1].value[name]
-            least = rare * (rows or float(sum(named.values())))
-            variables[name], found[name] = found_levels(plan.open[name], named, 0.0, least)
+            many = rows or float(sum(named.values()))
+            variables[name], found[name] = found_levels(plan.open[name], named, 0.0, many, rare)
             continue
         assert listed is not None
         table, deviation = listed.tables[name,], listed.variance((name,)) ** 0.5
@@ -253,7 +254,7 @@ def read_off(plan: Plan, paid: list[Release[Any]], rare: float) -> Discovered:
             variables[name], found[name] = found_bins(declared, table[: len(declared.grid) - 1], deviation)
         else:
             measured = dict(zip(map(str, declared.measured.levels), table.tolist(), strict=True))
-            variables[name], found[name] = found_levels(declared, measured, deviation, rare * rows, plan.strict)
+            variables[name], found[name] = found_levels(declared, measured, deviation, rows, rare, plan.strict)
     bare = [n for n in found if isinstance(variables[n], Categories) and len(set(variables[n].levels) - {OTHER}) == 0]
     if bare:
         warnings.warn(
