@@ -148,6 +148,16 @@ def test_where_the_number_of_rows_is_private_no_refusal_tells_of_it(unit, person
     assert ("found" in said) == (unit.neighbours == "add-remove")
 
 
+@pytest.mark.parametrize("accounting", ["gdp", "zcdp"])
+def test_a_budget_whose_mus_or_rhos_add_pays_for_lists_and_not_for_words_without(accounting):
+    budget = dg.Budget(1, "1e-6", unit=ADD, accounting=accounting)
+    with pytest.raises(dg.errors.ReleaseError, match="has no price for it"):
+        dg.discover(survey(), {"town": dg.Words()}, epsilon="0.1", delta="1e-7", budget=budget)
+    assert budget.events == ()
+    dg.discover(survey(), {"sex": dg.Words(["F", "M"])}, epsilon="0.1", delta="1e-7", budget=budget)
+    assert 0 < budget.spent < 1
+
+
 def test_a_strict_domain_is_made_of_declarations_that_refuse_nothing():
     declared = {"age": dg.Numbers(16, 90, missing=True), "town": dg.Words(missing=True)}
     rows = survey()[["age", "town"]].astype({"age": float})
