@@ -50,7 +50,8 @@ def discover(
     """Finds the bins and levels that a declaration leaves open, from private rows, by releases that are charged.
 
     Noisy counts on public grids, and of public lists, are one release: bins of about equal counts are read off it, with
-    a bin of its own for a value that many rows have, and levels that are clear of the noise; rare ones are ``"other"``.
+    a bin of its own for a value that many rows have, and levels of which the noisy counts let one expect more than a
+    few rows; rare ones are ``"other"``.
     Words without a list are named where their noisy count is above a threshold (``PrivateLevels``), a release of its
     own, which needs a delta. Each variable that is found gets the same part of epsilon. docs/discovery.md measures how
     good the bins and levels are where a tenth of epsilon 1, and of .1, pays for them.
@@ -76,7 +77,8 @@ def discover(
 
     Raises:
         NetworkError: If the declaration is not valid, or leaves nothing open; nothing is charged.
-        ReleaseError, BudgetExceededError: If a setting or the budget does not fit; nothing is charged.
+        ReleaseError, BudgetExceededError: If a setting or the budget does not fit, or the number of rows is public and
+            no word of so many could be named; nothing is charged.
         DomainError: If the rows do not fit; nothing is charged.
 
     Warns:
@@ -99,6 +101,8 @@ def discover(
             sums.append((replace(count(held, plan.listed), group=plan.group, cap=cap), plan.additive))
         if plan.open_names:
             words = count_words(held, {name: one.missing for name, one in plan.open.items()}, plan.group, cap)
+            if plan.budget.unit.n_is_public and cap is None:
+                plan.check_threshold(words.sensitive_rows)
             sums.append((words, plan.threshold))
         paid = [release(counted, mechanism, budget=plan.budget, noise=noise) for counted, mechanism in sums]
     return read_off(plan, paid, rare)
@@ -162,6 +166,15 @@ class Plan:
         """The mechanism of words without a list."""
         used = Fraction(0) if self.listed is None else self._event(self.additive).delta
         return PrivateLevels(self.epsilon - self._share, self.delta - used)
+
+    def check_threshold(self, n: int) -> None:
+        """Refuses a threshold that no word of ``n`` rows is above but for its noise; n must be public."""
+        _, threshold = self.threshold.plan(len(self.open_names), self.budget.unit)
+        if n <= threshold:
+            raise ReleaseError(
+                f"words without a list are named above a noisy count of {threshold}, and there are {n} rows: none "
+                "could be. Give lists of what may occur, dg.Words([...]), or a larger epsilon or delta"
+            )
 
     @cached_property
     def event(self) -> Event:
@@ -232,8 +245,8 @@ def read_off(plan: Plan, paid: list[Release[Any]], rare: float) -> Discovered:
         sources[name] = len(paid) - 1 if name in plan.open else 0
         if name in plan.open:
             named = paid[-1].value[name]
-            least = rare * (rows or float(sum(named.values())))
-            variables[name], found[name] = found_levels(plan.open[name], named, 0.0, least)
+            many = rows or float(sum(named.values()))
+            variables[name], found[name] = found_levels(plan.open[name], named, 0.0, many, rare)
             continue
         assert listed is not None
         table, deviation = listed.tables[name,], listed.variance((name,)) ** 0.5
@@ -241,7 +254,7 @@ def read_off(plan: Plan, paid: list[Release[Any]], rare: float) -> Discovered:
             variables[name], found[name] = found_bins(declared, table[: len(declared.grid) - 1], deviation)
         else:
             measured = dict(zip(map(str, declared.measured.levels), table.tolist(), strict=True))
-            variables[name], found[name] = found_levels(declared, measured, deviation, rare * rows, plan.strict)
+            variables[name], found[name] = found_levels(declared, measured, deviation, rows, rare, plan.strict)
     bare = [n for n in found if isinstance(variables[n], Categories) and len(set(variables[n].levels) - {OTHER}) == 0]
     if bare:
         warnings.warn(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpgraph.privacy.checks import Integers
+from dpgraph.privacy.checks import Integers, Reals
 from dpgraph.privacy.display import as_html, counted, summary
 from dpgraph.privacy.records import PrivacyCost, Provenance, Release, joined
 from dpgraph.structure.domain import Bins, Categories, Domain
@@ -20,10 +20,12 @@ from dpgraph.structure.partial import MISSING, OTHER, Numbers, Words, closed
 if TYPE_CHECKING:
     import pandas as pd
 
-#: A level of a list is kept where its noisy count is above so many standard deviations of the noise.
+#: Values besides those of a list get a level where their noisy count is above so many standard deviations of the noise.
 CLEAR = 2
 #: Bins: the root of the number of rows in standard deviations of the noise, within these.
 FEWEST, MOST = 2, 16
+#: Deviations below 0 from which a normal law that is cut off at 0 is exponential, to eight digits.
+FAR = 1e4
 
 
 @dataclass(frozen=True)
@@ -120,17 +122,51 @@ def _even_cuts(noisy: Integers, wanted: float, start: int) -> Iterable[int]:
 
 
 def found_levels(
-    declared: Words, noisy: Mapping[str, float], deviation: float, least: float, strict: bool = False
+    declared: Words, noisy: Mapping[str, float], deviation: float, rows: float, rare: float, strict: bool = False
 ) -> tuple[Categories, str]:
-    """The levels whose noisy count is clear of the noise and at least ``least`` rows; the rest is ``other``.
+    """The levels whose expected count is at least a share ``rare`` of the rows; the rest is ``other``.
 
     Of a public list all of whose levels are kept nothing is left over, unless other values stand out of the noise or
     the domain is ``strict``.
     """
-    bound = max(CLEAR * deviation, least)
-    named = [level for level, many in noisy.items() if many >= bound and level not in (OTHER, MISSING)]
+    counts = (
+        noisy
+        if deviation == 0
+        else dict(zip(noisy, expected_counts([*noisy.values()], deviation, rows).tolist(), strict=True))
+    )
+    named = [level for level, many in counts.items() if many >= rare * rows and level not in (OTHER, MISSING)]
     listed = [level for level in declared.measured.levels if level not in (OTHER, MISSING)]
     if named == listed and declared.possible and noisy[OTHER] < CLEAR * deviation and not strict:
         levels = [*named, *([MISSING] if declared.missing else [])]
         return Categories(levels, missing=MISSING if declared.missing else None), f"all {len(named)} levels of the list"
     return closed(named, declared.missing), f"{counted(len(named), 'level')}; rarer ones are {OTHER!r}"
+
+
+def expected_counts(noisy: Sequence[float], deviation: float, rows: float) -> Reals:
+    """The mean of each level's count given the noisy counts of a list of K levels, some of which nobody has.
+
+    The prior: the number k of levels that somebody has is uniform from 1 to K, these are any k of the list, and their
+    counts are exponential of mean rows / k. The noise is taken to be normal.
+
+    Args:
+        noisy: The noisy counts, shape (K,).
+        deviation: The standard deviation of their noise, above 0.
+        rows: About how many rows there are.
+
+    >>> expected_counts([900, 90, 60, *[0] * 17], 50, 1000).round()[[0, 1, 2, 3]].tolist()
+    [895.0, 10.0, 3.0, 1.0]
+    """
+    from scipy.special import erfcx, expit, log_ndtr, softmax
+
+    many = np.arange(1, len(noisy) + 1) / len(noisy)
+    mean = max(rows, 1.0) / (many * len(noisy))
+    at = np.asarray(noisy, float)[:, None] / deviation - deviation / mean
+    # The count of a level that somebody has is normal about at, cut off at 0; hazard: its density there.
+    below = math.log(2 / math.pi) / 2 - np.log(erfcx(-np.minimum(at, 0) / math.sqrt(2)))
+    hazard = np.where(at > 0, -(at**2) / 2 - math.log(2 * math.pi) / 2 - log_ndtr(at), below)
+    somebody = np.log(many * deviation / mean) - hazard
+    with np.errstate(divide="ignore"):
+        nobody = np.log1p(-many)
+    whole = np.logaddexp(nobody, somebody).sum(axis=0)
+    counts = deviation * np.where(at > -FAR, at + np.exp(hazard), -1 / np.minimum(at, -1))
+    return (expit(somebody - nobody) * counts) @ softmax(whole)

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import dpgraph as dg
+from dpgraph.mechanisms.selection.levels import PrivateLevels
 
 NOISE = dg.testing.SeededNoise
 ADD = dg.PrivacyUnit("add-remove")
@@ -111,6 +112,50 @@ def test_names_of_people_become_other_alone_and_it_says_so():
     with pytest.warns(dg.errors.DomainWarning, match="'name' stands out of the noise"):
         found = dg.discover(rows, {"name": dg.Words()}, epsilon=1, delta="1e-6")
     assert found.domain.levels("name") == ("other",)
+
+
+@pytest.mark.parametrize("unit", [dg.PrivacyUnit(), dg.PrivacyUnit("replace", 2)], ids=str)
+def test_a_threshold_that_no_word_of_so_many_rows_is_above_is_refused_where_their_number_is_public(unit):
+    _, threshold = PrivateLevels("0.1", "1e-6").plan(1, unit)
+    rows = pd.DataFrame({"town": ["Aber secret"] * (threshold + 1)})
+    budget = dg.Budget(1, "1e-5", unit=unit)
+    with pytest.raises(dg.errors.ReleaseError, match=f"count of {threshold}, and there are {threshold} rows") as caught:
+        dg.discover(rows[1:], {"town": dg.Words()}, epsilon="0.1", delta="1e-6", budget=budget)
+    assert budget.events == ()
+    assert "secret" not in str(caught.value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.errors.DomainWarning)
+        dg.discover(rows, {"town": dg.Words()}, epsilon="0.1", delta="1e-6", budget=budget)
+    assert budget.spent == Fraction(1, 10)
+
+
+@pytest.mark.parametrize(
+    ("unit", "person"), [(ADD, None), (dg.PrivacyUnit("add-remove", 2), "who"), (dg.PrivacyUnit("replace", 2), "who")]
+)
+def test_where_the_number_of_rows_is_private_no_refusal_tells_of_it(unit, person):
+    """Of few rows as of many: a charge, or the same refusal for another reason."""
+    said = set()
+    for n in (1, 4000):
+        rows = pd.DataFrame({"town": [f"t{i}" for i in range(n)], "who": range(n)})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", dg.errors.DomainWarning)
+            try:
+                dg.discover(rows, {"town": dg.Words()}, epsilon="0.1", delta="1e-6", unit=unit, person=person)
+                said.add("found")
+            except dg.errors.ReleaseError as error:
+                said.add(str(error))
+    assert len(said) == 1
+    assert ("found" in said) == (unit.neighbours == "add-remove")
+
+
+@pytest.mark.parametrize("accounting", ["gdp", "zcdp"])
+def test_a_budget_whose_mus_or_rhos_add_pays_for_lists_and_not_for_words_without(accounting):
+    budget = dg.Budget(1, "1e-6", unit=ADD, accounting=accounting)
+    with pytest.raises(dg.errors.ReleaseError, match="has no price for it"):
+        dg.discover(survey(), {"town": dg.Words()}, epsilon="0.1", delta="1e-7", budget=budget)
+    assert budget.events == ()
+    dg.discover(survey(), {"sex": dg.Words(["F", "M"])}, epsilon="0.1", delta="1e-7", budget=budget)
+    assert 0 < budget.spent < 1
 
 
 def test_a_strict_domain_is_made_of_declarations_that_refuse_nothing():

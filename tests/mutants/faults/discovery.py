@@ -47,6 +47,20 @@ MUTANTS: tuple[Mutant, ...] = (
         (f"{FOUND}::test_of_a_persons_rows_as_many_count_as_the_unit_protects",),
     ),
     Mutant(
+        "levels that nobody has expected to be as likely as others",
+        "inference/discovery.py",
+        "(expit(somebody - nobody) * counts)",
+        "(expit(somebody) * counts)",
+        ("tests/inference/test_discovery.py::test_expected_counts_are_those_of_all_worlds_added_up[40.0]",),
+    ),
+    Mutant(
+        "a refusal that tells of a private number of rows",
+        "estimators/discovering.py",
+        "if plan.budget.unit.n_is_public and cap is None:",
+        "if cap is None:",
+        (f"{FOUND}::test_where_the_number_of_rows_is_private_no_refusal_tells_of_it[unit0-None]",),
+    ),
+    Mutant(
         "a type whose fields are contents of rows in a message",
         "statistics/levels.py",
         'bare = re.split(r"\\W", str(kind))[0]',
