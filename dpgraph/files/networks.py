@@ -232,8 +232,10 @@ def _finite(text: str) -> float:
 def _public_part(source: str | Path, document: dict[str, Any]) -> dict[str, Any]:
     """The network in a file that ``documents.save`` wrote, after checking its digest; else the document itself."""
     inside = document.get("network")
-    if "format" not in document:
-        with_source_name(source, lambda: _check_keys(document))
+    if "format" not in document and (unknown := sorted(set(document).difference(KEYS))):
+        # a misspelt ``strict`` would declare less than its author meant
+        words = f"unknown key {excerpt(unknown[0])}{near(unknown[0], KEYS)}; known: {', '.join(KEYS)}"
+        raise FileError(f"{source}: {words}")
     if "format" not in document or not isinstance(inside, dict):
         return document
     with_source_name(source, lambda: unsealed(document))
@@ -261,12 +263,6 @@ def _rules_of(plain: Any) -> Rules:
     if not isinstance(plain, dict) or set(plain) - known:
         raise FileError(f"rules are a table of {', '.join(sorted(known))}")
     return Rules(**plain)
-
-
-def _check_keys(document: dict[str, Any]) -> None:
-    """Refuses an unknown key: a misspelt ``strict`` would declare less than its author meant."""
-    if unknown := sorted(set(document).difference(KEYS)):
-        raise FileError(f"unknown key {excerpt(unknown[0])}{near(unknown[0], KEYS)}; known: {', '.join(KEYS)}")
 
 
 def domain_of(variables: Any, strict: Any = False) -> Domain:
