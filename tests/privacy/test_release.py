@@ -218,7 +218,6 @@ def test_noise_is_drawn_through_its_one_home():
     homes = {
         "privacy/seeded_noise.py": makes,
         "privacy/exact_loss.py": {"np.random.default_rng"},
-        "mechanisms/additive/fourier.py": makes,
         "privacy/noise.py": {"secrets.randbits", "secrets.token_bytes"},
         "privacy/accounts.py": {"secrets.token_hex"},
         "privacy/ledger/account.py": {"secrets.token_hex"},

@@ -714,13 +714,6 @@ MUTANTS = (
         (f"{NONNEGATIVITY}::test_pseudo_records_are_uniform_and_recorded",),
     ),
     Mutant(
-        "the quantile without its confidence",
-        "mechanisms/additive/fourier.py",
-        "rank = int(np.count_nonzero(missed > MISS)) + 1",
-        "rank = int(probability * count)",
-        (f"{NONNEGATIVITY}::test_the_order_statistic_is_an_upper_confidence_bound",),
-    ),
-    Mutant(
         "permute-and-flip used as a posterior sampler",
         "mechanisms/selection/lattice.py",
         'pick = noise.choose if law == "softmax" else noise.flip',
