@@ -290,7 +290,11 @@ def posterior(
         subject = getattr(released_value(released)[0], "network", None) if graph is None else graph
         if subject is None:
             raise click.UsageError("--public is for a release of a network's tables")
-        how["prior"] = _public_prior(public, subject)
+        from dpgraph.inference.network.public import PublicPrior
+        from dpgraph.statistics.rows.codes import encode
+
+        levels, columns = subject.domain.levels, encode(public, subject.domain).columns
+        how["prior"] = PublicPrior({name: [levels(name)[c] for c in column] for name, column in columns.items()})
     chosen = methods.PlugIn(counts) if method == "plug-in" else method
     learned: Any = telling(lambda: posterior(released, method=chosen, network=graph, progress=True, **how))
     if facts := getattr(learned, "diagnostics", None):
@@ -301,11 +305,3 @@ def posterior(
     with delivering(out):
         telling(lambda: save(learned, out, progress=True))
     say(f"wrote {out}: {learned.provenance}")
-
-
-def _public_prior(path: str, graph: Any) -> Any:
-    from dpgraph.inference.network.public import PublicPrior
-    from dpgraph.statistics.rows.codes import encode
-
-    codes = encode(path, graph.domain).columns
-    return PublicPrior({name: [graph.domain.levels(name)[code] for code in column] for name, column in codes.items()})

@@ -246,7 +246,10 @@ def network_of(document: dict[str, Any]) -> Network:
     """A network from its plain form."""
     domain = domain_of(document.get("variables"), document.get("strict", False))
     if "tables" not in document:
-        return Network.of(domain, document.get("parents"), _rules_of(document.get("rules", {})))  # type: ignore[arg-type]
+        rules, known = document.get("rules", {}), {"impossible", "determines", "broken"}
+        if not isinstance(rules, dict) or set(rules) - known:
+            raise FileError(f"rules are a table of {', '.join(sorted(known))}")
+        return Network.of(domain, document.get("parents"), Rules(**rules))  # type: ignore[arg-type]
     if document.get("rules"):
         raise FileError("tables to be measured have no rules")
     tables, shares = document["tables"], document.get("shares", [])
@@ -255,14 +258,6 @@ def network_of(document: dict[str, Any]) -> Network:
     if not isinstance(shares, list):
         raise FileError("shares are a list of whole numbers")
     return Margins.of_tables(domain, structural_value(tables, tuple[tuple[str, ...], ...], "tables"), shares)
-
-
-def _rules_of(plain: Any) -> Rules:
-    """Rules from their plain form: the settings of ``Rules``."""
-    known = {"impossible", "determines", "broken"}
-    if not isinstance(plain, dict) or set(plain) - known:
-        raise FileError(f"rules are a table of {', '.join(sorted(known))}")
-    return Rules(**plain)
 
 
 def domain_of(variables: Any, strict: Any = False) -> Domain:
