@@ -99,7 +99,8 @@ def _released(statistics: Any, mechanism: Mechanism[Any, T], budget: Budget, sou
     if source.private:
         _warn_if_pointless(statistics, event, budget.unit)
     choice: str | None = _choice_of(statistics)
-    receipt = budget.charge(event, Made(description_of(statistics), mechanism, choice=choice))
+    made = Made(description_of(statistics), mechanism, choice=choice)
+    receipt = budget.charge(event, made)
     value = mechanism.randomise(statistics, budget.unit, source)
     event = copy.copy(event)  # an object of its own, by which ``records.joined`` knows the release
     group: RowGroup | None = getattr(statistics, "group", None)

@@ -420,8 +420,8 @@ MUTANTS = (
     Mutant(
         "sum-zero noise under add-remove",
         "mechanisms/additive/laplace.py",
-        'return unit.n_is_public and mechanism.tables != "families"',
-        'return mechanism.tables != "families"',
+        'mechanism.noise == "auto" and unit.n_is_public and mechanism',
+        'mechanism.noise == "auto" and mechanism',
         (f"{LAPLACE}::test_the_log_ratio_of_the_real_pmf_over_a_grid_of_outputs",),
     ),
     Mutant(
