@@ -174,6 +174,7 @@ GIVEN_A_GENERATOR = (
     "chains",
     "classifier/sampler",
     "counts/_kernels",
+    "counts/block_proposals",
     "counts/dirichlet_multinomial",
     "counts/integer_sums",
     "counts/table_chain",

@@ -1,27 +1,29 @@
 """Exact draws of Dirichlet-multinomial counts given noisy counts: sums by convolution, then draws given the sum.
 
 P(s | y) is proportional to prod_k Gamma(a_k + s_k) / s_k! noise(y_k - s_k) on sum(s) = n (proofs.md P56). Cells are
-independent but for their sum, which is drawn in halves (``integer_sums``, P109); an unknown n is drawn first (P123).
-Cut are counts beyond 40 noise scales of a cell, and tails of mass below 1e-15 of a convolution.
+independent but for their sum, which is drawn in halves (``integer_sums``), or by rejection from blocks where noise is
+wide. Cut are counts beyond 40 noise scales of a cell, and tails of mass below 1e-15 of a convolution.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
-from scipy.special import gammaln
 
+from dpgraph.inference.counts.block_proposals import LogPrior, draw_by_blocks, log_mass, log_prior_of
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.integer_sums import SumTree, tilt_to, tilted_law
-from dpgraph.inference.counts.many_cells import NEAR, SEEN, ManyCells, log_prior_of, many_cells
+from dpgraph.inference.counts.many_cells import NEAR, SEEN, ManyCells, many_cells
 from dpgraph.inference.interruption import interruptible
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.measurements import NoiseLaw
 from dpgraph.structure.tables import Integers, Reals
 
-LogPrior = Callable[[Integers], Reals]
+#: The numbers of all windows together from which on counts are drawn by blocks.
+WIDE = 2048
 #: Noisy versions from which on windows are cut by what all say; points they are searched at; log likelihoods below the
 #: best that are kept.
 MANY, POINTS, DEPTH = 16, 256, 45.0
@@ -83,15 +85,29 @@ def counts_sampler(
     if n is not None and n < 0:
         raise InferenceError(f"n must be at least 0; got {n}")
     lows, highs = _windows(measured, n)
+    by_sums = cache(lambda: _by_sums(measured, alpha, n, lows, highs, log_prior_n))
+    if int((highs - lows).sum()) < WIDE:
+        return by_sums()
+
+    def sampled(rng: np.random.Generator, size: int) -> Integers:
+        drawn = draw_by_blocks(measured, alpha, lows, highs, n, rng, size, log_prior_n=log_prior_n)
+        return by_sums()(rng, size) if drawn is None else drawn
+
+    return sampled
+
+
+def _by_sums(
+    measured: Sequence[tuple[Integers, CellNoise]],
+    alpha: Reals,
+    n: int | None,
+    lows: Integers,
+    highs: Integers,
+    log_prior_n: LogPrior | None,
+) -> Callable[[np.random.Generator, int], Integers]:
+    """Draws given the sum, half by half."""
     laws = many_cells(measured, alpha, n) or FewCells(_cells(measured, alpha, lows, highs))
     if n is None:
-        mass = float(alpha.sum())
-
-        def log_total(m: Integers) -> Reals:
-            flat = gammaln(m + 1.0) - gammaln(m + mass)
-            return flat if log_prior_n is None else flat + log_prior_n(m)
-
-        return _unknown_total(laws, log_total)
+        return _unknown_total(laws, lambda m: log_mass(alpha, m) + (0.0 if log_prior_n is None else log_prior_n(m)))
     if isinstance(laws, ManyCells):
         tilted = laws.tilted(laws.tilt_to(n))
         return lambda rng, size: tilted.draw(np.full(size, n), rng)

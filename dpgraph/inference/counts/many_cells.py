@@ -13,10 +13,10 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln
 
 from dpgraph.inference._kernels import compiled
 from dpgraph.inference.counts import _kernels
+from dpgraph.inference.counts.block_proposals import log_prior_of
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.integer_sums import Mass, SumTree, newton
 from dpgraph.inference.interruption import side_by_side
@@ -251,10 +251,3 @@ def _laws(values: Reals, narrow: int, noises: list[CellNoise], half: int, n: int
         log += noise.log(values[:, at : at + 1] - counts)
     log[counts > highs[:, None]] = -np.inf
     return lows, log
-
-
-def log_prior_of(alpha: Reals, tables: Integers) -> Reals:
-    """log of Gamma(a + s) / s! for counts s, cells on the last axis."""
-    if (alpha == 1).all():
-        return np.zeros(tables.shape)
-    return gammaln(alpha + tables) - gammaln(tables + 1.0)
