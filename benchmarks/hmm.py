@@ -41,7 +41,7 @@ def split(model_settings, domain, log, held, seed):
         STATES, domain, epsilon, "city", "month", inference=inference, iterations=sweeps, burn_in=sweeps,
         noise=dg.testing.SeededNoise(seed), random_state=seed,
     ).fit(log, held_out=held)  # fmt: skip
-    total, entries = model.held_out_log_likelihood(log)
+    total, entries = model.model_.log_likelihood(log, held)
     return total / entries, model.diagnostics_["r_hat"]
 
 

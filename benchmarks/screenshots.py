@@ -114,19 +114,18 @@ PAGES: dict[str, tuple[Callable[[], Any], str, int]] = {
 
 
 def pictures(out: Path) -> None:
-    """Four of ``dpgraph.plot``'s pictures in one figure."""
+    """Three of ``dpgraph.plot``'s pictures in one figure."""
     from matplotlib.figure import Figure
 
     found = release()
     draws, plug_in = dg.posterior(found, draws=400, seed=1), dg.posterior(found, method="plug-in")
-    model = hidden()
     figure = Figure(figsize=(15, 9), layout="constrained")
     axes = figure.subplots(2, 2)
+    axes[1, 1].set_axis_off()
     dg.plot.cost_curves(dg.privacy_cost(dg.read_network("example:asia"), epsilon=1, n=10_000), ax=axes[0, 0])
     dg.plot.posterior(draws, "dysp", ax=axes[0, 1], plug_in=plug_in)
     asked = "lung", {"xray": "yes", "smoke": "yes"}
     dg.plot.answer(dg.query(draws, *asked), axes[1, 0], plug_in=dg.query(plug_in.sample(1, 400), *asked))
-    dg.plot.hmm_forecast(model, model.model_.fields[0], 12, ax=axes[1, 1])
     figure.savefig(out / "pictures.png", dpi=70)
 
 

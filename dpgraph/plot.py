@@ -15,14 +15,12 @@ import numpy as np
 from dpgraph.analysis.choice import ranked
 from dpgraph.analysis.cost import PrivacyReport, expected_counts
 from dpgraph.audit import Calibration
-from dpgraph.inference.arguments import check_whole_number
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.queries.answer import Answer
-from dpgraph.models.hmm import HiddenMarkovModel
-from dpgraph.privacy.checks import Reals, near
+from dpgraph.privacy.checks import Reals
 from dpgraph.privacy.records import exact
-from dpgraph.structure.domain import DomainError, NetworkError
+from dpgraph.structure.domain import DomainError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -165,59 +163,6 @@ def cost_curves(report: PrivacyReport, epsilons: Any = None, ax: Any = None) -> 
     axes.axvline(float(report.epsilon), color="0.6", linewidth=0.8, linestyle="--")
     axes.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="expected error of one cell, rows")
     axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1))
-    return axes
-
-
-def hmm_forecast(
-    model: HiddenMarkovModel | Any,
-    field: str,
-    steps: int = 12,
-    probability: float = 0.9,
-    ax: Any = None,
-    *,
-    sequence: Any = None,
-) -> Axes:
-    """P(level) of one field over the next steps of one sequence: a line for each level in a ribbon, its interval.
-
-    Args:
-        model: A ``HiddenMarkovModel``, or a fitted ``PrivateHMM``.
-        field: One of the model's fields; of many levels the most probable ones are drawn.
-        steps: How many steps after the last.
-        probability: The probability of the intervals.
-        ax: Where to draw; the current axes (``plt.gca()``) by default.
-        sequence: The sequence to forecast from its last state; the first by default.
-
-    Raises:
-        NetworkError: If the model is neither.
-        DomainError: If the field or the sequence is not one of the model's.
-        InferenceError: If steps is not a whole number of at least 1, or the probability no probability.
-    """
-    fitted = getattr(model, "model_", model)
-    if not isinstance(fitted, HiddenMarkovModel):
-        raise NetworkError(f"a HiddenMarkovModel or a fitted PrivateHMM is needed; got {type(model).__name__}")
-    if field not in fitted.fields:
-        hint = near(field, fitted.fields)
-        raise DomainError(f"{field!r} is not a field of the model{hint}; it has {', '.join(fitted.fields)}")
-    sequences = fitted.network.domain.levels(fitted.sequence)
-    chosen = sequences[0] if sequence is None else sequence
-    fitted.network.domain.code(fitted.sequence, chosen)
-    check_whole_number("steps", steps, 1)
-    frame = fitted.forecast(steps, interval=probability)
-    frame = frame[(frame["field"] == field) & (frame[fitted.sequence] == chosen)]
-    levels = fitted.network.domain.levels(field)
-    mean, low, high = (np.reshape(frame[name], (steps, -1)) for name in ("mean", "low", "high"))
-    most = sorted(np.argsort(-mean.mean(axis=0), kind="stable")[: len(COLOURS)])
-    axes = _axes(ax, (7, 4))
-    ahead = np.arange(1, steps + 1)
-    for at, (level, colour) in enumerate(zip(most, COLOURS, strict=False)):
-        axes.fill_between(ahead, low[:, level], high[:, level], color=colour, alpha=0.2, linewidth=0)
-        axes.plot(ahead, mean[:, level], color=colour, marker=MARKS[at], markersize=4, label=str(levels[level]))
-    left = len(levels) - len(most)
-    axes.set(ylim=(0, 1), xlabel=f"steps after the last {fitted.time}, {fitted.sequence}: {chosen}")
-    axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.set_ylabel(f"probability, with {probability:.0%} intervals")
-    title = field if not left else f"{field}, {left} less probable left out"
-    axes.legend(title=title, loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=8, title_fontsize=8, frameon=False)
     return axes
 
 

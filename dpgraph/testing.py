@@ -1,7 +1,6 @@
 """Noise sources for tests and studies: reproducible noise, and a source that records its calls.
 
-Neither is private. Releases made with them say so, and the release path cannot import this module. Beside them the
-checks of scikit-learn that an estimator of dpgraph's fails by design, each with its reason.
+Neither is private. Releases made with them say so, and the release path cannot import this module.
 
 >>> import dpgraph as dg
 >>> noise = dg.testing.SeededNoise(7)
@@ -11,74 +10,7 @@ False
 
 from __future__ import annotations
 
-from typing import Any
-
 from dpgraph.privacy.exact_loss import RecordingNoise
 from dpgraph.privacy.seeded_noise import SeededNoise
 
-__all__ = ["RecordingNoise", "SeededNoise", "expected_failed_checks"]
-#: Checks of every estimator that call ``fit`` with arrays.
-_FITTING = """
-    check_fit_score_takes_y check_estimators_overwrite_params check_dont_overwrite_parameters
-    check_estimators_fit_returns_self check_readonly_memmap_input check_n_features_in_after_fitting
-    check_positive_only_tag_during_fit check_estimators_dtypes check_complex_data check_dtype_object
-    check_estimators_empty_data_messages check_pipeline_consistency check_estimators_nan_inf
-    check_estimator_sparse_tag check_estimator_sparse_array check_estimator_sparse_matrix check_estimators_pickle
-    check_f_contiguous_array_estimator check_methods_sample_order_invariance check_methods_subset_invariance
-    check_fit2d_1sample check_fit2d_1feature check_dict_unchanged check_fit_idempotent check_fit_check_is_fitted
-    check_n_features_in check_fit2d_predict1d
-"""
-#: Those of classifiers and of regressions alone.
-_CLASSIFYING = """
-    check_classifier_data_not_an_array check_classifiers_one_label check_classifiers_classes check_classifiers_train
-    check_classifiers_regression_target check_supervised_y_2d check_requires_y_none
-"""
-_REGRESSING = """
-    check_regressors_train check_regressor_data_not_an_array check_regressors_no_decision_function
-    check_supervised_y_2d check_regressors_int check_requires_y_none
-"""
-_DECLARED = "what rows may hold is declared, not read off them: without a declaration every fit is refused, uncharged"
-_OTHERS = (
-    "the check fits arrays of its own, whose columns and values are not those that were declared: refused, uncharged"
-)
-_LOG = "a log is a table with named columns, of which two are the sequence and the time; an array is refused"
-_CELLS = "it predicts the cells of the log that it was fitted to, so predict takes no rows"
-
-
-def expected_failed_checks(estimator: Any) -> dict[str, str]:
-    """The checks of scikit-learn that an estimator fails by design, for its ``check_estimator``.
-
-    ``PrivateClassifier`` and ``PrivateNaiveBayes`` with ``domain="infer"``, and ``PrivateLinearRegression("infer",
-    "infer")``, pass all. An estimator of which nothing is declared refuses to fit, one with a declaration refuses the
-    arrays of a check that do not fit it (a check whose arrays happen to fit may pass), and ``PrivateHMM`` takes a log,
-    which is not an array.
-
-    Args:
-        estimator: A ``PrivateClassifier``, ``PrivateNaiveBayes``, ``PrivateLinearRegression`` or ``PrivateHMM``.
-
-    Returns:
-        The reason of each, by the check's name.
-
-    >>> import dpgraph as dg
-    >>> expected_failed_checks(dg.PrivateNaiveBayes(domain="infer"))
-    {}
-    >>> len(expected_failed_checks(dg.PrivateNaiveBayes()))
-    34
-    """
-    settings = estimator.get_params(deep=False)
-    match type(estimator).__name__:
-        case "PrivateHMM":
-            return dict.fromkeys(_FITTING.split(), _LOG) | {"check_estimators_unfitted": _CELLS}
-        case "PrivateNaiveBayes" | "PrivateClassifier" if not _inferred(settings["domain"]):
-            return dict.fromkeys(
-                (_FITTING + _CLASSIFYING).split(), _DECLARED if settings["domain"] is None else _OTHERS
-            )
-        case "PrivateLinearRegression" if not (_inferred(settings["bounds_X"]) and _inferred(settings["bounds_y"])):
-            return dict.fromkeys(
-                (_FITTING + _REGRESSING).split(), _DECLARED if settings["bounds_X"] is None else _OTHERS
-            )
-    return {}
-
-
-def _inferred(declared: Any) -> bool:
-    return isinstance(declared, str) and declared == "infer"
+__all__ = ["RecordingNoise", "SeededNoise"]

@@ -87,61 +87,6 @@ def sides_of(concentration):
     }
 
 
-HMM = dg.hmm_network(
-    dg.Domain.of({"region": ["N", "S", "W"], "month": list(range(14)), "kind": ["a", "b"], "size": [1, 2, 3]}),
-    "region",
-    "month",
-)
-
-
-@pytest.fixture
-def hidden():
-    """A model whose draws are dealt out at random: 2 copies of 10 draws, 3 states."""
-    rng = np.random.default_rng(5)
-    return dg.results.HiddenMarkovModel(
-        HMM,
-        "region",
-        "month",
-        rng.dirichlet(np.ones(3), (2, 10, 3)),
-        {"kind": rng.dirichlet(np.ones(2), (2, 10, 3)), "size": rng.dirichlet(np.ones(3), (2, 10, 3))},
-        rng.integers(0, 3, (2, 10, 3, 14)),
-        np.zeros((2, 10)),
-        np.ones((3, 14)),
-        "noise-aware",
-        "blocked",
-    )
-
-
-@pytest.mark.parametrize("sequence", [None, "W"])
-def test_forecasts_are_those_of_the_model_step_by_step(hidden, sequence, tmp_path):
-    axes = dg.plot.hmm_forecast(hidden, "size", 4, 0.8, sequence=sequence)
-    whole = hidden.forecast(4, interval=0.8)
-    frames = [whole[whole["step"] == step] for step in range(1, 5)]
-    for place, level in enumerate([1, 2, 3]):
-        rows = [f[(f["field"] == "size") & (f["region"] == (sequence or "N")) & (f["level"] == level)] for f in frames]
-        mean, low, high = ([float(row[name].iloc[0]) for row in rows] for name in ("mean", "low", "high"))
-        line = axes.get_lines()[place]
-        np.testing.assert_allclose(line.get_ydata(), mean)
-        assert line.get_label() == str(level)
-        corners = axes.collections[place].get_paths()[0].vertices
-        for step in range(4):
-            ends = corners[corners[:, 0] == step + 1, 1]
-            np.testing.assert_allclose([ends.min(), ends.max()], [low[step], high[step]])
-    assert saved(axes, tmp_path)
-
-
-def test_forecasts_of_what_is_not_there_are_refused(hidden):
-    with pytest.raises(dg.errors.DomainError, match="'colour' is not a field"):
-        dg.plot.hmm_forecast(hidden, "colour")
-    with pytest.raises(dg.errors.DomainError, match="'E' is not a level of 'region'"):
-        dg.plot.hmm_forecast(hidden, "size", sequence="E")
-    with pytest.raises(dg.errors.InferenceError, match="steps"):
-        dg.plot.hmm_forecast(hidden, "size", 0)
-    for wrong, kind in ((3, "int"), (dg.PrivateHMM(2, HMM.domain), "PrivateHMM")):
-        with pytest.raises(dg.errors.NetworkError, match=f"got {kind}"):
-            dg.plot.hmm_forecast(wrong, "size")
-
-
 def test_an_answer_is_drawn_with_its_intervals(plt, tmp_path):
     network = dg.Network.of({"a": ["x", "y"], "b": [0, 1]}, {"b": ["a"]})
     rng = np.random.default_rng(0)

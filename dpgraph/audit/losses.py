@@ -23,9 +23,9 @@ from dpgraph.privacy.exact_loss import (
     NoiseCall,
     RecordingNoise,
     check_same_call,
+    difference,
     loss_of_calls,
     mu_squared_of_calls,
-    same_value,
 )
 from dpgraph.privacy.gdp import epsilon_of_mu, unit_shift
 from dpgraph.privacy.noise import epsilon_of_rho
@@ -110,7 +110,11 @@ def check_replay(one: Run, other: Run) -> None:
             raise InferenceError(str(error)) from None
     if one.event != other.event:
         raise InferenceError("the claim, its event, depends on the rows")
-    if not same_value(one.value, other.value):
+    try:
+        apart = difference(one.value, other.value)
+    except ReleaseError as error:
+        raise InferenceError(str(error)) from None
+    if apart is not None:
         raise InferenceError("the same answers of the noise source give two values: the rows show past the noise")
 
 

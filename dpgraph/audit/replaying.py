@@ -12,12 +12,11 @@ import io
 import itertools
 import logging
 import math
-import pickle
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -30,7 +29,7 @@ from dpgraph.audit.neighbours import Pair, Rows, statistics_of, telling_neighbou
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.composition import rho_of
 from dpgraph.privacy.errors import InferenceError, ReleaseError
-from dpgraph.privacy.exact_loss import NoiseCall, RecordingNoise, check_same_call, loss_of_calls
+from dpgraph.privacy.exact_loss import NoiseCall, RecordingNoise, check_same_call, difference, loss_of_calls
 from dpgraph.privacy.noise import SecureNoise
 from dpgraph.privacy.records import Event, PrivacyUnit
 from dpgraph.privacy.release import release
@@ -244,7 +243,7 @@ def _moved(one: Trace, other: Trace) -> str | None:
             return name
     try:
         return difference(one.value, other.value)
-    except InferenceError as error:
+    except ReleaseError as error:
         return f"({error})"
     except Exception as error:  # of somebody's own comparison
         return f"(comparing values of type {type(one.value).__name__} fails with {type(error).__name__})"
@@ -260,67 +259,3 @@ def _share(loss: tuple[Fraction | float, Fraction], run: Trace) -> Fraction | fl
     if math.isfinite(epsilon) and (epsilon <= run.spent or not any(event.delta for event in run.events)):
         return epsilon / run.spent
     return rho / sum(event.epsilon**2 / 2 if (own := rho_of(event)) is None else own for event in run.events)
-
-
-#: Deeper than this nothing is compared.
-DEEPEST = 60
-PLAIN = (str, bytes, int, bool, float, complex, type(None), range, slice, set, frozenset, np.generic)
-
-
-def difference(
-    one: Any, other: Any, where: str = "the value", seen: dict[tuple[int, int], Any] | None = None, depth: int = 0
-) -> str | None:
-    """The first part in which two values differ, without its content, or None; InferenceError where unknown."""
-    seen = {} if seen is None else seen
-    if one is other or (id(one), id(other)) in seen:
-        return None
-    kinds = [(type(value).__module__, type(value).__qualname__) for value in (one, other)]
-    if kinds[0] != kinds[1]:  # by name: a class that a function defines is another object in every call
-        return f"the type of {where}"
-    if depth > DEEPEST:
-        raise InferenceError(f"{where} is nested too deep")
-    seen[id(one), id(other)] = (one, other)  # kept alive, so that no other value gets their ids
-    parts = _parts(one, other)
-    if isinstance(parts, bool):
-        return None if parts else where
-    left, right = parts
-    if list(left) != list(right):
-        return f"the parts of {where}"
-    found = (difference(left[name], right[name], f"{where}{name}", seen, depth + 1) for name in left)
-    return next((part for part in found if part is not None), None)
-
-
-def _parts(one: Any, other: Any) -> bool | tuple[dict[str, Any], dict[str, Any]]:
-    """True or False for two plain values of one type by their equality; for others the parts of both, by name."""
-    if isinstance(one, PLAIN):
-        return bool(one == other or (one != one and other != other))
-    if isinstance(one, np.ndarray):
-        if one.dtype != other.dtype or one.shape != other.shape:
-            return False
-        if one.dtype.kind == "O":
-            return _parts(one.ravel().tolist(), other.ravel().tolist())
-        return np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")
-    if isinstance(one, Budget):
-        return (one.spent, one.events, one.unit) == (other.spent, other.events, other.unit)
-    if is_dataclass(one) and not isinstance(one, type):
-        names = [part.name for part in fields(one) if part.compare or not one.__dataclass_params__.eq]  # type: ignore[attr-defined]
-        return tuple({f".{name}": getattr(value, name, None) for name in names} for value in (one, other))  # type: ignore[return-value]
-    if isinstance(one, Mapping):
-        return tuple({f"[{key!r}]": value[key] for key in value} for value in (one, other))  # type: ignore[return-value]
-    if isinstance(one, list | tuple):
-        return tuple({f"[{i}]": part for i, part in enumerate(value)} for value in (one, other))  # type: ignore[return-value]
-    if type(one).__module__ == "_thread":  # locks hold nothing
-        return True
-    if isinstance(one, np.random.Generator):
-        return one.bit_generator.state == other.bit_generator.state
-    if callable(getattr(one, "equals", None)) and not isinstance(one, type):  # pandas, polars, Arrow
-        labels = [[getattr(frame, name, None) for name in ("dtypes", "schema", "name")] for frame in (one, other)]
-        return bool(one.equals(other)) and repr(labels[0]) == repr(labels[1])
-    if isinstance(one, type) or (callable(one) and hasattr(one, "__qualname__")):
-        return getattr(one, "__qualname__", None) == getattr(other, "__qualname__", None)
-    if hasattr(one, "__dict__"):
-        return tuple({f".{name}": value for name, value in vars(each).items()} for each in (one, other))  # type: ignore[return-value]
-    try:
-        return pickle.dumps(one) == pickle.dumps(other)
-    except Exception:
-        raise InferenceError(f"values of type {type(one).__name__} cannot be compared") from None

@@ -47,7 +47,7 @@ def create(place: str, dataset: str, neighbours: str, rows_per_person: int, **se
     """Make the budget of a data set; one that is there already is left as it is, if it is the same."""
     budget = opened(place, dataset, unit=unit_of(neighbours, rows_per_person), **settings)
     say(f"{budget}")
-    click.echo(budget.head)
+    click.echo(budget.ledger.head)
 
 
 @ledger.command()
@@ -62,7 +62,7 @@ def allow(place: str, dataset: str, who: str, **settings: Any) -> None:
     """Set the allowance of one user of a shared budget; a later one replaces it."""
     budget = opened(place, dataset)
     budget.ledger.allow(who, **settings)
-    click.echo(budget.head)
+    click.echo(budget.ledger.head)
 
 
 @ledger.command()

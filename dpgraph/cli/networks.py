@@ -303,7 +303,11 @@ def posterior(
         subject = getattr(released_value(released)[0], "network", None) if graph is None else graph
         if subject is None:
             raise click.UsageError("--public is for a release of a network's tables")
-        how["prior"] = _public_prior(public, subject)
+        from dpgraph.inference.network.public import PublicPrior
+        from dpgraph.statistics.rows.codes import encode
+
+        levels, columns = subject.domain.levels, encode(public, subject.domain).columns
+        how["prior"] = PublicPrior({name: [levels(name)[c] for c in column] for name, column in columns.items()})
     if missing_because:
         said = (one.partition("=") for one in missing_because)
         how["missing_because"] = {name: causes.split(",") if causes else [] for name, _, causes in said}
@@ -317,11 +321,3 @@ def posterior(
     with delivering(out):
         telling(lambda: save(learned, out, progress=True))
     say(f"wrote {out}: {learned.provenance}")
-
-
-def _public_prior(path: str, graph: Any) -> Any:
-    from dpgraph.inference.network.public import PublicPrior
-    from dpgraph.statistics.rows.codes import encode
-
-    codes = encode(path, graph.domain).columns
-    return PublicPrior({name: [graph.domain.levels(name)[code] for code in column] for name, column in codes.items()})

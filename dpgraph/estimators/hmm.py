@@ -231,15 +231,6 @@ class PrivateHMM(BaseEstimator):
         """
         return self._fitted_model().predict_fields(self.held_out_ if cells is None else cells, interval=interval)
 
-    def held_out_log_likelihood(self, log: Any) -> tuple[float, int]:
-        """ln P of a log's entries in the held-out cells, whole cells at once, in nats, and how many entries these are.
-
-        It flatters small epsilon; ``score`` does not. The score of private rows is private; ``evaluate`` releases one.
-        """
-        model = self._fitted_model()
-        codes = encode(log, model.network.domain)
-        return model.log_likelihood(codes.columns, self.held_out_)
-
     def score(self, log: Any, y: Any = None) -> float:
         """Nats per entry, entry by entry, over the held-out cells, or all cells where none is; as private as the log.
 

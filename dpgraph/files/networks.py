@@ -232,8 +232,10 @@ def _finite(text: str) -> float:
 def _public_part(source: str | Path, document: dict[str, Any]) -> dict[str, Any]:
     """The network in a file that ``documents.save`` wrote, after checking its digest; else the document itself."""
     inside = document.get("network")
-    if "format" not in document:
-        with_source_name(source, lambda: _check_keys(document))
+    if "format" not in document and (unknown := sorted(set(document).difference(KEYS))):
+        # a misspelt ``strict`` would declare less than its author meant
+        words = f"unknown key {excerpt(unknown[0])}{near(unknown[0], KEYS)}; known: {', '.join(KEYS)}"
+        raise FileError(f"{source}: {words}")
     if "format" not in document or not isinstance(inside, dict):
         return document
     with_source_name(source, lambda: unsealed(document))
@@ -244,7 +246,10 @@ def network_of(document: dict[str, Any]) -> Network:
     """A network from its plain form."""
     domain = domain_of(document.get("variables"), document.get("strict", False))
     if "tables" not in document:
-        return Network.of(domain, document.get("parents"), _rules_of(document.get("rules", {})))  # type: ignore[arg-type]
+        rules, known = document.get("rules", {}), {"impossible", "determines", "order", "sums", "broken"}
+        if not isinstance(rules, dict) or set(rules) - known:
+            raise FileError(f"rules are a table of {', '.join(sorted(known))}")
+        return Network.of(domain, document.get("parents"), Rules(**rules))  # type: ignore[arg-type]
     if document.get("rules"):
         raise FileError("tables to be measured have no rules")
     tables, shares = document["tables"], document.get("shares", [])
@@ -253,20 +258,6 @@ def network_of(document: dict[str, Any]) -> Network:
     if not isinstance(shares, list):
         raise FileError("shares are a list of whole numbers")
     return Margins.of_tables(domain, structural_value(tables, tuple[tuple[str, ...], ...], "tables"), shares)
-
-
-def _rules_of(plain: Any) -> Rules:
-    """Rules from their plain form: the settings of ``Rules``."""
-    known = {"impossible", "determines", "broken", "order", "sums"}
-    if not isinstance(plain, dict) or set(plain) - known:
-        raise FileError(f"rules are a table of {', '.join(sorted(known))}")
-    return Rules(**plain)
-
-
-def _check_keys(document: dict[str, Any]) -> None:
-    """Refuses an unknown key: a misspelt ``strict`` would declare less than its author meant."""
-    if unknown := sorted(set(document).difference(KEYS)):
-        raise FileError(f"unknown key {excerpt(unknown[0])}{near(unknown[0], KEYS)}; known: {', '.join(KEYS)}")
 
 
 def domain_of(variables: Any, strict: Any = False) -> Domain:

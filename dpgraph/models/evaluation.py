@@ -291,7 +291,9 @@ def all_scores(noisy: NoisyOutcomes, interval: float) -> Iterator[tuple[str, Sco
         case Regression() as task:
             squared = _scaled(_mean(noisy, "squared error", interval), (task.largest_error or 0.0) ** 2)
             yield "mean squared error", squared
-            yield "root mean squared error", _root(squared)
+            estimate, low, high = (math.sqrt(part) for part in squared[:3])
+            noise = squared.noise_sd / (2 * estimate) if estimate > 0 else 0.0  # by the slope at the estimate
+            yield "root mean squared error", Score(estimate, low, high, noise)
         case Entries() as task:
             loss = _scaled(_mean(noisy, "log-loss", interval), task.largest_loss or 0.0)
             yield "nats an entry", Score(-loss.estimate, -loss.high, -loss.low, loss.noise_sd)
@@ -512,12 +514,6 @@ def _scaled(score: Score, largest: float) -> Score:
     return Score(*(float(part) * largest for part in score))
 
 
-def _root(squared: Score) -> Score:
-    """The root of each part; its noise by the slope at the estimate."""
-    estimate, low, high = (math.sqrt(part) for part in squared[:3])
-    return Score(estimate, low, high, squared.noise_sd / (2 * estimate) if estimate > 0 else 0.0)
-
-
 def commonest_label(noisy: NoisyOutcomes, task: Classification, interval: float) -> tuple[Level, Score]:
     """The label with the largest noisy number of rows, and its share, from that number and from the others'."""
     size, cells = len(task.classes), _cells(noisy, "confusion")
@@ -539,14 +535,15 @@ def confusion_rows(noisy: NoisyOutcomes, task: Classification, interval: float) 
     table, diagonal = cells.reshape(size, size), np.eye(size, dtype=bool)
     rows = likely_row_numbers(noisy)
     many = np.quantile(rows, points[:, 1])
+    right, *wrong = _cells(noisy, "right").tolist()
+    direct = {True: right, False: wrong[0] if noisy.n is None else noisy.n - right}
     found = []
     for truth, predicted in np.ndindex(size, size):
         alike = diagonal if truth == predicted else ~diagonal
         mine = float(table[truth, predicted])
         others = float(table[alike].sum()) - mine
         own = evidence(noisy, mine, ("confusion", 1))
-        total = _direct(noisy, right=truth == predicted)
-        left = evidence(noisy, total - others, ("right", 1), ("confusion", int(alike.sum()) - 1))
+        left = evidence(noisy, direct[truth == predicted] - others, ("right", 1), ("confusion", int(alike.sum()) - 1))
         count = latent_count([own, left], noisy.n)
         part = np.minimum(count.at(points[:, 0]), many)
         none = count.allows([own, left], 0.0, surprise(interval))
@@ -558,14 +555,6 @@ def confusion_rows(noisy: NoisyOutcomes, task: Classification, interval: float) 
     for row, share in zip(found, onto_simplex(np.array([row["estimate"] for row in found])).tolist(), strict=True):
         row |= {"estimate": share, "low": min(row["low"], share), "high": max(row["high"], share)}
     return found
-
-
-def _direct(noisy: NoisyOutcomes, *, right: bool) -> float:
-    """The noisy number of right or wrong predictions from the block of its own."""
-    counted = _cells(noisy, "right")
-    if right:
-        return float(counted[0])
-    return float(counted[1]) if noisy.n is None else noisy.n - float(counted[0])
 
 
 def reliability_rows(noisy: NoisyOutcomes, task: Classification, interval: float) -> list[dict[str, Any]]:

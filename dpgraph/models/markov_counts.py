@@ -106,7 +106,8 @@ def fit_hmm(
     rng = seeded(seed)
     how: dict[str, Any] = {"prior": prior, "sampler": sampler, "inference": inference, "effects": effects}
     if states == "auto":
-        total = sweeps_of_choice(given, most_states)
+        limit = _limit(given, most_states)
+        total = 0 if limit == 1 else limit * PARTS * 2 * SWEEPS
         with progress_bar(progress and total > 0, total, "sweeps to choose the number of states") as tick:
             choice = choose_states(given, most_states, rng=rng, tick=tick, **how)
         size = choice.chosen
@@ -195,12 +196,6 @@ def check_choice(states: object, most_states: object, sequence_effects: object) 
     check_whole_number("most_states", most_states, 1)
     if sequence_effects is not None and not isinstance(sequence_effects, bool):
         raise InferenceError(f"sequence_effects must be True, False or None; got {sequence_effects!r:.60}")
-
-
-def sweeps_of_choice(given: LogEvidence, most: int) -> int:
-    """The number of all sweeps of ``choose_states``, for a bar; 0 where there is nothing to choose."""
-    limit = _limit(given, most)
-    return 0 if limit == 1 else limit * PARTS * 2 * SWEEPS
 
 
 def _limit(given: LogEvidence, most: int) -> int:

@@ -89,21 +89,19 @@ class LinearRegressionModel:
             X: A table, of which the features are read, the path of a CSV or Parquet file, or an array with the features
                 in order as its columns; or a mapping, for each feature an array: numbers, or of a feature with levels
                 the codes of these.
-            return_std: True for ``deviation`` as well, beside the mean.
+            return_std: True for the predictive standard deviation as well, beside the mean.
 
         Raises:
             DomainError: If a feature is missing, does not fit its declaration, or holds nulls of no declared meaning.
         """
         columns = scaled_columns(self.draws.design, X)
         mean = self._in_units(weighted(columns, self.draws.weights.mean(axis=0)))
-        return (mean, self._deviation(columns)) if return_std else mean
-
-    def _deviation(self, columns: Reals) -> Reals:
-        """The predictive standard deviation of each row, in the target's units, before any cut at the bounds."""
-        weights = self.draws.weights - self.draws.weights.mean(axis=0)
+        if not return_std:
+            return mean
+        weights = self.draws.weights - self.draws.weights.mean(axis=0)  # before any cut at the bounds
         spread = weights.T @ weights / len(weights)
         variance = np.einsum("ij,jk,ik->i", columns, spread, columns) + self.draws.variance.mean()
-        return np.sqrt(variance) * self.draws.design.bounds.half
+        return mean, np.sqrt(variance) * self.draws.design.bounds.half
 
     def predict_interval(self, X: Any, probability: float = 0.9) -> Reals:
         """The central predictive interval of each row, shape (rows, 2), in the target's units.

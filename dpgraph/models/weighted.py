@@ -266,11 +266,6 @@ class Candidate:
         return cls(name, scores, base, start, edges, logs)
 
     @property
-    def start_scores(self) -> Scores | NetworkScores:
-        """The scores as they are taken where nothing measures them."""
-        return self.scores.scaled(self.base, self.start)
-
-    @property
     def coarse(self) -> bool:
         """True where the favoured label is not part of a bin."""
         return len(self.edges) < len(self.base)

@@ -261,11 +261,6 @@ class Budget:
         """The ledger behind the budget: its entries, allowances and checks; ReleaseError for a budget in memory."""
         return self._durable().book()
 
-    @property
-    def head(self) -> str:
-        """The digest of the ledger's newest entry, to be kept elsewhere: ``ledger.verify(expected_head=...)``."""
-        return self.ledger.head
-
     def for_(self, who: str, purpose: str = "") -> Budget:
         """The same budget, charged under another name: an allowance of that name limits it too.
 

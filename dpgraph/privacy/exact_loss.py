@@ -8,6 +8,7 @@ candidates of s - s', over b, approached arbitrarily closely. Not private: for t
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from fractions import Fraction
@@ -184,7 +185,7 @@ def privacy_loss(
             for rows, budget, noise in zip((one, other), budgets, noises, strict=True)
         ]
         epsilon, rho = loss_of_calls(noises[0].calls, noises[1].calls)
-        if not same_value(releases[0].value, releases[1].value):
+        if difference(releases[0].value, releases[1].value) is not None:
             raise ReleaseError("the same answers of the noise source give two releases: the rows show past the noise")
         found.append(PrivacyLoss(epsilon, rho, releases[0].event))
     return max(found, key=lambda loss: (loss.epsilon, loss.rho))
@@ -223,18 +224,65 @@ def check_same_call(number: int, one: NoiseCall | None, other: NoiseCall | None)
         raise ReleaseError(f"noise call {number} sums to zero and shows a total, which differs between the data sets")
 
 
-def same_value(one: Any, other: Any) -> bool:
-    """True if two values are equal in every part; dataclasses, mappings and arrays are compared by content."""
-    if type(one) is not type(other):
-        return False
-    if is_dataclass(one):
-        return all(
-            same_value(getattr(one, part.name), getattr(other, part.name)) for part in fields(one) if part.compare
-        )
-    if isinstance(one, Mapping):
-        return list(one) == list(other) and all(same_value(one[key], other[key]) for key in one)
-    if isinstance(one, tuple | list):
-        return len(one) == len(other) and all(map(same_value, one, other))
+#: Deeper than this nothing is compared.
+DEEPEST = 60
+PLAIN = (str, bytes, int, bool, float, complex, type(None), range, slice, set, frozenset, np.generic)
+
+
+def difference(
+    one: Any, other: Any, where: str = "the value", seen: dict[tuple[int, int], Any] | None = None, depth: int = 0
+) -> str | None:
+    """The first part in which two values differ, without its content, or None; ReleaseError where unknown."""
+    seen = {} if seen is None else seen
+    if one is other or (id(one), id(other)) in seen:
+        return None
+    kinds = [(type(value).__module__, type(value).__qualname__) for value in (one, other)]
+    if kinds[0] != kinds[1]:  # by name: a class that a function defines is another object in every call
+        return f"the type of {where}"
+    if depth > DEEPEST:
+        raise ReleaseError(f"{where} is nested too deep")
+    seen[id(one), id(other)] = (one, other)  # kept alive, so that no other value gets their ids
+    parts = _parts(one, other)
+    if isinstance(parts, bool):
+        return None if parts else where
+    left, right = parts
+    if list(left) != list(right):
+        return f"the parts of {where}"
+    found = (difference(left[name], right[name], f"{where}{name}", seen, depth + 1) for name in left)
+    return next((part for part in found if part is not None), None)
+
+
+def _parts(one: Any, other: Any) -> bool | tuple[dict[str, Any], dict[str, Any]]:
+    """True or False for two plain values of one type by their equality; for others the parts of both, by name."""
+    if isinstance(one, PLAIN):
+        return bool(one == other or (one != one and other != other))
     if isinstance(one, np.ndarray):
-        return one.dtype == other.dtype and np.array_equal(one, other)
-    return bool(one == other)
+        if one.dtype != other.dtype or one.shape != other.shape:
+            return False
+        if one.dtype.kind == "O":
+            return _parts(one.ravel().tolist(), other.ravel().tolist())
+        return np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")
+    if isinstance(one, Budget):
+        return (one.spent, one.events, one.unit) == (other.spent, other.events, other.unit)
+    if is_dataclass(one) and not isinstance(one, type):
+        names = [part.name for part in fields(one) if part.compare or not one.__dataclass_params__.eq]  # type: ignore[attr-defined]
+        return tuple({f".{name}": getattr(value, name, None) for name in names} for value in (one, other))  # type: ignore[return-value]
+    if isinstance(one, Mapping):
+        return tuple({f"[{key!r}]": value[key] for key in value} for value in (one, other))  # type: ignore[return-value]
+    if isinstance(one, list | tuple):
+        return tuple({f"[{i}]": part for i, part in enumerate(value)} for value in (one, other))  # type: ignore[return-value]
+    if type(one).__module__ == "_thread":  # locks hold nothing
+        return True
+    if isinstance(one, np.random.Generator):
+        return one.bit_generator.state == other.bit_generator.state
+    if callable(getattr(one, "equals", None)) and not isinstance(one, type):  # pandas, polars, Arrow
+        labels = [[getattr(frame, name, None) for name in ("dtypes", "schema", "name")] for frame in (one, other)]
+        return bool(one.equals(other)) and repr(labels[0]) == repr(labels[1])
+    if isinstance(one, type) or (callable(one) and hasattr(one, "__qualname__")):
+        return getattr(one, "__qualname__", None) == getattr(other, "__qualname__", None)
+    if hasattr(one, "__dict__"):
+        return tuple({f".{name}": value for name, value in vars(each).items()} for each in (one, other))  # type: ignore[return-value]
+    try:
+        return pickle.dumps(one) == pickle.dumps(other)
+    except Exception:
+        raise ReleaseError(f"values of type {type(one).__name__} cannot be compared") from None

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpgraph import memory
 from dpgraph.privacy.accounting import Budget
-from dpgraph.privacy.accounts import Made, Receipt
+from dpgraph.privacy.accounts import Made
 from dpgraph.privacy.errors import LargeEpsilonWarning, PriorWarning, ReleaseError
 from dpgraph.privacy.measurements import description_of
 from dpgraph.privacy.noise import Noise, SecureNoise
@@ -98,11 +98,15 @@ def _released(statistics: Any, mechanism: Mechanism[Any, T], budget: Budget, sou
     check_memory(event, working_bytes(mechanism, description_of(statistics)))
     if source.private:
         _warn_if_pointless(statistics, event, budget.unit)
-    made = Made(description_of(statistics), mechanism, choice=_choice_of(statistics))
+    choice: str | None = _choice_of(statistics)
+    made = Made(description_of(statistics), mechanism, choice=choice)
     receipt = budget.charge(event, made)
     value = mechanism.randomise(statistics, budget.unit, source)
     event = copy.copy(event)  # an object of its own, by which ``records.joined`` knows the release
-    return recorded(Release(value, event, budget.unit, source.private, _rows_record(statistics, budget, receipt)))
+    group: RowGroup | None = getattr(statistics, "group", None)
+    fixed = () if group is None else tuple(one.fixed for one in group.conditions)
+    rows = RowsRecord(budget.identity, fixed, choice or "", () if receipt is None else (receipt.digest,))
+    return recorded(Release(value, event, budget.unit, source.private, rows))
 
 
 def _warn_if_pointless(statistics: Any, event: Event, unit: PrivacyUnit) -> None:
@@ -161,15 +165,6 @@ def release_bytes(event: Event) -> int:
 def working_bytes(mechanism: Any, description: Any) -> int:
     """The memory of a mechanism besides its measurements: an optional method, ``working_bytes(description)``."""
     return getattr(mechanism, "working_bytes", lambda _: 0)(description)
-
-
-def _rows_record(statistics: Any, budget: Budget, receipt: Receipt | None) -> RowsRecord:
-    """The public record of the released rows: the budget's name, the group, the choice of rows, the ledger's entry."""
-    group: RowGroup | None = getattr(statistics, "group", None)
-    conditions = () if group is None else group.conditions
-    fixed = tuple(one.fixed for one in conditions)
-    paid = () if receipt is None else (receipt.digest,)
-    return RowsRecord(budget.identity, fixed, _choice_of(statistics) or "", paid)
 
 
 def _prepared(statistics: Any, mechanism: Mechanism[Any, Any], unit: PrivacyUnit) -> Any:

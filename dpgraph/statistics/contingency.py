@@ -193,8 +193,12 @@ def histogram_counts(
         cells = math.prod(sizes[v] for v in joint)
         total = totals[members[0]] if alone else np.zeros(cells, np.int64)
         _add_joint(columns, sizes, joint, total, block)
+        whole = total.reshape([sizes[v] for v in joint])
         for member in () if alone else members:
-            totals[member][:] += _margin(total.reshape([sizes[v] for v in joint]), joint, tables[member])
+            table = tables[member]
+            rest = tuple(axis for axis, v in enumerate(joint) if v not in table)
+            kept = [v for v in joint if v in table]
+            totals[member][:] += whole.sum(axis=rest).transpose([kept.index(v) for v in table]).reshape(-1)
 
 
 @lru_cache(maxsize=64)
@@ -253,13 +257,6 @@ class _Packing:
         while heap and self._cells[heap[0][1]] != heap[0][0]:
             heapq.heappop(heap)
         return [heap[0][1]] if heap else []
-
-
-def _margin(counted: Integers, joint: Table, table: Table) -> Integers:
-    """The cells of one table, flat, from a joint table that holds its variables."""
-    rest = tuple(axis for axis, v in enumerate(joint) if v not in table)
-    kept = [v for v in joint if v in table]
-    return counted.sum(axis=rest).transpose([kept.index(v) for v in table]).reshape(-1)
 
 
 def _add_joint(columns: Sequence[Column], sizes: Sequence[int], table: Table, total: Integers, block: int) -> None:

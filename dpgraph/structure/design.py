@@ -441,7 +441,8 @@ def largest_replacement(
     """
     best = Fraction(0)
     for flipped, upper in product(range(signs + 1), range(numbers + 1) if groups else (None,)):
-        kinds = _kinds(numbers, upper)
+        split = ((numbers, None),) if upper is None else ((numbers - upper, False), (upper, True))
+        kinds = tuple(_Kind(many, where) for many, where in split if many)
         for own in (False, True) if groups else (None,):
             alone = (_Kind(target, own, extra),) if target else ()
             best = max(best, _largest_with(intercept + signs - flipped, flipped, kinds + alone, groups))
@@ -465,11 +466,6 @@ class _Kind(NamedTuple):
     def sign(self) -> int:
         """1 for a group that gains with P, -1 with 1 - P, 0 with neither alone."""
         return 0 if self.upper is None else 1 if self.upper else -1
-
-
-def _kinds(numbers: int, upper: int | None) -> tuple[_Kind, ...]:
-    split = ((numbers, None),) if upper is None else ((numbers - upper, False), (upper, True))
-    return tuple(_Kind(many, where) for many, where in split if many)
 
 
 def _largest_with(still: int, flipped: int, kinds: tuple[_Kind, ...], groups: int) -> Fraction:

@@ -78,10 +78,10 @@ def test_a_command_charges_what_its_dry_run_says(command, accounting, run, model
 @pytest.mark.parametrize("dry", [[], ["--dry-run"]])
 def test_what_the_budget_does_not_hold_is_refused_before_a_row_is_read(command, dry, run, model):
     made(run, epsilon="0.2")
-    head = opened().head
+    head = opened().ledger.head
     told = run(*words_of(command, "none.csv"), *FROM, "--epsilon", "0.25", *OUT, *dry, code=1).stderr
     assert "nothing was charged [BudgetExceededError]" in told
-    assert opened().head == head
+    assert opened().ledger.head == head
 
 
 def test_an_allowance_limits_a_command_and_its_dry_run(run):

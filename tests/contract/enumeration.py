@@ -19,7 +19,7 @@ import dpgraph as dg
 from dpgraph.estimators.cross_validation import ClosedDoor
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import Made, Receipt
-from dpgraph.privacy.exact_loss import NoiseCall, RecordingNoise, check_same_call, same_value
+from dpgraph.privacy.exact_loss import NoiseCall, RecordingNoise, check_same_call, difference
 from dpgraph.privacy.gdp import epsilon_of_mu, mu_within, pure_mu_squared, root, unit_shift
 from dpgraph.privacy.noise import epsilon_of_rho
 from dpgraph.privacy.records import CLASSIFIER, CROSS_VALIDATION, PAID_IN_PARTS, Event
@@ -164,7 +164,7 @@ def check_replay(runs: list[Run]) -> None:
         for number, (a, b) in enumerate(zip(first.calls, other.calls, strict=True), start=1):
             check_same_call(number, a, b)
         assert other.charged == first.charged
-        assert same_value(first.left, other.left), "the same answers make two releases"
+        assert difference(first.left, other.left) is None, "the same answers make two releases"
 
 
 def _places(members: list[Rows], pairs: list[tuple[Rows, Rows]]) -> np.ndarray:

@@ -87,7 +87,6 @@ def _fourier() -> Iterator[Case]:
     loose: dict[str, Any] = {"tight": (("replace", 0.66),), "why": "the paper counts parities that cannot all change"}
     yield case(dg.FourierMechanism("0.7", "paper"), CHAIN, f"paper; {CHAIN.name}", **loose)
     yield case(dg.FourierMechanism("0.7", "paper", t=2), CHAIN, f"paper, t=2; {CHAIN.name}", **loose)
-    yield case(dg.FourierMechanism("0.7", nonnegative=0.5), CHAIN, f"nonnegative=0.5; {CHAIN.name}")
 
 
 def _selections() -> Iterator[Case]:

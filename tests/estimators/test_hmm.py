@@ -117,7 +117,7 @@ def test_held_out_cells_are_scored_and_predicted(log):
     cells = pd.DataFrame([(r, m) for r in event_log.REGIONS for m in event_log.MONTHS], columns=["region", "month"])
     held = cells[rng.random(len(cells)) < 0.1]
     model = dg.PrivateHMM(3, DOMAIN, epsilon=5, noise=dg.testing.SeededNoise(6), **QUICK).fit(log.rows, held_out=held)
-    total, entries = model.held_out_log_likelihood(log.rows)
+    total, entries = model.model_.log_likelihood(log.rows, held)
     assert entries == len(log.rows.merge(held))
     table = model.scores(log.rows)
     assert table.loc["model", "whole cells"] == pytest.approx(total / entries)

@@ -14,6 +14,7 @@ from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder
 from sklearn.utils.estimator_checks import check_estimator
 
 import dpgraph as dg
+from tests.estimators.sklearn_checks import expected_failed_checks
 
 NOISE = dg.testing.SeededNoise(0)
 DOMAIN = dg.Domain.of({"a": [0, 1], "y": ["n", "y"]})
@@ -35,8 +36,8 @@ BARE = {
 
 
 @pytest.mark.parametrize("name", BARE)
-def test_the_checks_that_fail_are_those_that_are_shipped_with_a_reason(name):
-    expected = dg.testing.expected_failed_checks(BARE[name])
+def test_the_checks_that_fail_are_those_that_are_listed_with_a_reason(name):
+    expected = expected_failed_checks(BARE[name])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = check_estimator(BARE[name], expected_failed_checks=expected, on_fail=None, on_skip=None)
@@ -62,7 +63,7 @@ DECLARED = {
 @pytest.mark.parametrize("name", DECLARED)
 def test_what_is_declared_is_held_against_the_rows_of_checks(name):
     """Most checks bring arrays of their own; one whose arrays fit the declaration may pass."""
-    expected = dg.testing.expected_failed_checks(DECLARED[name])
+    expected = expected_failed_checks(DECLARED[name])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = check_estimator(DECLARED[name], expected_failed_checks=expected, on_fail=None, on_skip=None)

@@ -20,7 +20,7 @@ LEVELS = dg.Network.of({"a": ["x", "y"], "b": [0, 1, 2], "one": [0]}, {"b": ["a"
 DESIGNS = [
     (BINARY, FourierMechanism(1), "replace"),
     (BINARY, FourierMechanism(1, "paper", t=2), "replace"),
-    (BINARY, FourierMechanism(1, nonnegative=0.9), "add-remove"),
+    (BINARY, FourierMechanism(1, t=2), "add-remove"),
     (LEVELS, FourierMechanism(1), "replace"),
     (LEVELS, FourierMechanism("1/3"), "add-remove"),
     (LEVELS, GaussianMechanism("1/3", "1e-6", basis="residual"), "add-remove"),

@@ -118,9 +118,9 @@ def test_a_loaded_hidden_markov_model_takes_logs_and_cells(tmp_path):
     pd.testing.assert_frame_equal(model.predict(), fitted.predict())
     pd.testing.assert_frame_equal(model.predict_fields(held_out), fitted.predict_fields())
     assert len(model.predict_fields()) == 2 * 3 * 2
-    assert model.log_likelihood(log, held_out) == fitted.held_out_log_likelihood(log)
+    assert model.log_likelihood(log, held_out) == fitted.model_.log_likelihood(log, held_out)
     path = written(log, tmp_path / "log.csv")
-    assert model.log_likelihood(path, held_out) == fitted.held_out_log_likelihood(log)
+    assert model.log_likelihood(path, held_out) == fitted.model_.log_likelihood(log, held_out)
 
 
 def test_rows_that_do_not_fit_are_refused_without_repeating_them(classifier, regression):

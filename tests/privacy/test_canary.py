@@ -239,7 +239,6 @@ TABLES = {
     "PrivateHMM.fit, held_out": lambda rows, fitted: hmm().fit(GOOD, held_out=rows),
     "PrivateHMM.score": lambda rows, fitted: quiet(fitted["hmm"].score(rows)),
     "PrivateHMM.scores": lambda rows, fitted: quiet(fitted["hmm"].scores(rows)),
-    "PrivateHMM.held_out_log_likelihood": lambda rows, fitted: quiet(fitted["hmm"].held_out_log_likelihood(rows)),
     "PrivateHMM.predict_fields": lambda rows, fitted: quiet(fitted["hmm"].predict_fields(rows)),
     "evaluate": lambda rows, fitted: judged(fitted, "nb", only(rows, "age", "sex")),
     "evaluate, X and y": lambda rows, fitted: judged(fitted, "nb", only(rows, "age"), LABELS),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import dpgraph as dg
 from dpgraph.audit import privacy_loss
 from dpgraph.privacy.errors import ReleaseError
-from dpgraph.privacy.exact_loss import RecordingNoise, loss_of_calls, same_value
+from dpgraph.privacy.exact_loss import RecordingNoise, difference, loss_of_calls
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
 from dpgraph.privacy.records import Event
 from tests.selection import compositions, counted, permute_and_flip, softmax
@@ -182,7 +182,7 @@ def test_a_claim_with_a_delta_is_compared_in_rho():
 
 
 def test_the_worst_past_is_reported():
-    """An adaptive sampler's states cost nothing where the scripted emissions are same_value."""
+    """An adaptive sampler's states cost nothing where the scripted emissions are the same."""
     log = dg.hmm_network(dg.Domain.of({"region": ["N"], "month": [1], "kind": [0, 1]}), "region", "month")
     one, other = counted(log, {(0, 0, 0): 1}), counted(log, {(0, 0, 1): 1})
     sampler = dg.papers.GibbsSample(1, 2, 1, grid=2)
@@ -205,4 +205,4 @@ def test_the_worst_past_is_reported():
     ],
 )
 def test_alike_is_equality_of_all_parts(one, other, same):
-    assert same_value(one, other) == same
+    assert (difference(one, other) is None) == same

@@ -13,7 +13,7 @@ from dpgraph.inference.classifier.sampler import draw_by_counts, is_star
 from dpgraph.inference.methods import Normal
 from dpgraph.inference.network.by_normal import check_normal_draws
 from dpgraph.inference.network.draws import PosteriorDraws
-from dpgraph.inference.network.evidence import Evidence, evidence, rows_estimate
+from dpgraph.inference.network.evidence import evidence, rows_estimate
 from dpgraph.inference.network.posterior import network_posterior
 from dpgraph.privacy.records import Release, released_value
 from dpgraph.structure.network import Network
@@ -47,7 +47,9 @@ def classifier_posterior(
     check_no_rules(given.network, "the posterior of a classifier")
     rows, _ = rows_estimate(given)
     may_chain = rows <= MOST_ROWS and given.network.cell_count <= MOST_CELLS and is_star(given, target)
-    if may_chain and _clearness(given, rows) < CLEAR:
+    cells = [(table.values.size, table.law) for table in given.tables]
+    clearness = min(rows / size / max(1e-9, math.sqrt(law.variance(size))) for size, law in cells)
+    if may_chain and clearness < CLEAR:
         drawn = draw_by_counts(given, target, prior=prior, rng=rng)
         return replace(drawn, provenance=provenance, reason=f"counts of about {rows:.0f} rows are near their noise")
     made = network_posterior(given.network, value, prior=prior, method=Normal(shrink=True), draws=DRAWS, rng=rng)
@@ -64,10 +66,3 @@ def check_classifier(network: Network, prior: float) -> None:
     """
     check_above_zero("prior", prior)
     check_normal_draws(network, DRAWS)
-
-
-def _clearness(given: Evidence, rows: float) -> float:
-    """The average count of a cell over the deviation of its noise, in the table where that is least."""
-    return min(
-        rows / table.values.size / max(1e-9, math.sqrt(table.law.variance(table.values.size))) for table in given.tables
-    )

@@ -65,7 +65,11 @@ def fitted_joint(pairs: Pairs, steps: int | None = None, start: Reals | None = N
     if not small.blocks:  # every variable has one level
         return alone
     steps = steps or min(max(ALL_CELLS // alone.size, STEPS[0]), STEPS[1])
-    wanted = [_wanted(pairs, block).ravel() for block in small.blocks]
+    wanted = []  # the residual block of each variable, and of each shrunk pair
+    for block in small.blocks:
+        one, *other = (residual_matrix(pairs.domain.sizes[name])[0][1:] for name in block)
+        target = pairs.table(*block) @ other[0].T if other else pairs.singles[block[0]]
+        wanted.append((one @ target).ravel())
     joint = _fit(small, wanted, pairs, alone if start is None else start, steps)
     whole = _Terms(pairs, LARGEST)
     further = _beyond_pairs(pairs, whole, joint)
@@ -154,14 +158,6 @@ class _Terms:
         """The weights of a log-linear function of cells: the inverse of ``logs``."""
         seen = residual_transform(logs, forward=True)
         return np.concatenate([np.ravel(seen[at]) / outside for at, _, outside in self._places])
-
-
-def _wanted(pairs: Pairs, block: Family) -> Reals:
-    """The target of a variable's residual block, or of a shrunk pair's."""
-    contrasts = [residual_matrix(pairs.domain.sizes[name])[0][1:] for name in block]
-    if len(block) == 1:
-        return contrasts[0] @ pairs.singles[block[0]]
-    return contrasts[0] @ pairs.table(*block) @ contrasts[1].T
 
 
 class Joint:

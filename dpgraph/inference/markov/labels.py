@@ -32,7 +32,10 @@ def match_labels(draws: MarkovDraws, fields: tuple[slice, ...]) -> MarkovDraws:
     for _ in range(ROUNDS):
         order = np.stack([_assignment(places, laws, *one, fields) for one in zip(flat, emissions, strict=True)])
         renaming = np.argsort(order, axis=1)
-        places = _mean_memberships(flat, renaming)
+        places = np.zeros((size, flat.shape[1]))  # the share of draws with each cell in each state, one draw at a time
+        for names, states in zip(renaming, flat, strict=True):
+            places += _memberships(names[states], size)
+        places /= len(flat)
         laws = np.take_along_axis(emissions, order[:, :, None], 1).mean(axis=0)
     order = order[:, np.argsort(-places.sum(axis=1), kind="stable")]
     return _relabelled(draws, order)
@@ -41,14 +44,6 @@ def match_labels(draws: MarkovDraws, fields: tuple[slice, ...]) -> MarkovDraws:
 def _memberships(states: Integers, size: int) -> Reals:
     """Flags of the cells in each state, shape (states, cells)."""
     return (states == np.arange(size)[:, None]).astype(float)
-
-
-def _mean_memberships(flat: Integers, renaming: Integers) -> Reals:
-    """The share of draws with each cell in each state once renamed, shape (states, cells); one draw at a time."""
-    total = np.zeros((renaming.shape[1], flat.shape[1]))
-    for names, states in zip(renaming, flat, strict=True):
-        total += _memberships(names[states], len(total))
-    return total / len(flat)
 
 
 def _assignment(places: Reals, laws: Reals, states: Integers, emissions: Reals, fields: tuple[slice, ...]) -> Integers:

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
-
-import numpy as np
 
 from dpgraph.mechanisms.additive.blocks import (
     BlockPlan,
@@ -25,13 +22,13 @@ from dpgraph.mechanisms.additive.blocks import (
     whose_blocks,
 )
 from dpgraph.mechanisms.reproduction import check_laws, check_network, not_measured, register_mechanism
-from dpgraph.privacy.checks import Reals, check_choice, is_number
+from dpgraph.privacy.checks import check_choice, is_number
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.errors import UnprovedGuaranteeWarning as UnprovedGuaranteeWarning
 from dpgraph.privacy.measurements import DiscreteLaplace, Joint, Measurement, Movement
 from dpgraph.privacy.noise import Noise, calibrated_scale
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, exact
-from dpgraph.structure.basis import coefficient_blocks, fixed_point, table_of
+from dpgraph.structure.basis import coefficient_blocks
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import MOST_RECORDS, NoisyCoefficients
 
@@ -64,16 +61,13 @@ class FourierMechanism:
     Args:
         epsilon: The whole budget of the release, exact; a float means the decimal it prints as.
         sensitivity: ``"exact"`` (default) or ``"paper"``, which needs variables of at most two levels.
-        nonnegative: A probability up to 0.99. Adds the fewest uniform pseudo-records that keep every cell non-negative
-            with this probability over the noise, whatever the data; see ``mechanisms.additive.fourier``.
-        t: The paper's Corollary 3 instead: adds 2 t times the sum of the scales of the Walsh sums, that is
-            4 t |N_I|^2 / epsilon for ``"paper"`` under replace, so that all cells are non-negative with probability
-            1 - exp(-t). About ten times more than needed on asia. Two-level variables only.
+        t: Adds uniform pseudo-records by the paper's Corollary 3: 2 t times the sum of the scales of the Walsh sums,
+            that is 4 t |N_I|^2 / epsilon for ``"paper"`` under replace, so that all cells are non-negative with
+            probability 1 - exp(-t). About ten times more than needed on asia. Two-level variables only.
         basis: ``"walsh"``, ``"residual"``, or ``"auto"``: Walsh where every variable has at most two levels.
 
     Raises:
-        ReleaseError: If a setting is not one of these, both ``nonnegative`` and ``t`` are given, or epsilon is not a
-            finite number above 0.
+        ReleaseError: If a setting is not one of these, or epsilon is not a finite number above 0.
 
     Warns:
         UnprovedGuaranteeWarning: If t is below 1/2, where the paper's proof of non-negativity does not hold.
@@ -88,7 +82,6 @@ class FourierMechanism:
 
     epsilon: Number
     sensitivity: Sensitivity = "exact"
-    nonnegative: float | None = None
     t: float | None = None
     basis: Basis = "auto"
 
@@ -100,10 +93,6 @@ class FourierMechanism:
             raise ReleaseError(
                 'sensitivity="paper" is a scale for Walsh sums; the residual basis has none in the paper'
             )
-        if self.nonnegative is not None and self.t is not None:
-            raise ReleaseError("give nonnegative or t, not both: each says how many pseudo-records are added")
-        if self.nonnegative is not None and not (is_number(self.nonnegative) and 0 < self.nonnegative <= 0.99):
-            raise ReleaseError(f"nonnegative must be a probability above 0 and at most 0.99; got {self.nonnegative!r}")
         if self.t is not None:
             if not (is_number(self.t) and 0 < self.t <= 1000):
                 raise ReleaseError(f"t must be a number above 0 and at most 1000; got {self.t!r}")
@@ -130,11 +119,11 @@ class FourierMechanism:
         return _plan(self, network, unit).variance(network)
 
     def pseudo_records(self, network: Network, unit: PrivacyUnit) -> int:
-        """How many uniform records a release adds for non-negativity: a public constant, 0 unless asked for."""
+        """How many uniform records a release adds for Corollary 3: a public constant, 0 without ``t``."""
         return _plan(self, network, unit).pseudo_records
 
     def __repr__(self) -> str:
-        settings = f"sensitivity={self.sensitivity!r}, nonnegative={self.nonnegative!r}, t={self.t!r}"
+        settings = f"sensitivity={self.sensitivity!r}, t={self.t!r}"
         return f"FourierMechanism(epsilon={str(self.epsilon)!r}, {settings}, basis={self.basis!r})"
 
 
@@ -166,16 +155,13 @@ def _plan(mechanism: FourierMechanism, network: Network, unit: PrivacyUnit) -> B
             _check_two_levels(network, option)
     if mechanism.basis == "residual" or not two_levels:
         if mechanism.t is not None:
-            raise ReleaseError('t is the paper\'s increment for Walsh sums; with basis="residual" use nonnegative=0.9')
+            raise ReleaseError("t is the paper's increment for Walsh sums; the residual basis has none")
         plan = laplace_blocks(exact(mechanism.epsilon), network, unit)
     else:
         plan = _walsh_plan(exact(mechanism.epsilon), network, unit, paper=mechanism.sensitivity == "paper")
-    scales = {m.table: m.law.scale for m in plan.measurements}
     added = 0
     if mechanism.t is not None:
-        added = math.ceil(2 * mechanism.t * plan.step * sum(scales.values()))
-    elif mechanism.nonnegative is not None:
-        added = pseudo_records(network, scales, plan.grid, plan.step, mechanism.nonnegative)
+        added = math.ceil(2 * mechanism.t * plan.step * sum(m.law.scale for m in plan.measurements))
     if added > MOST_RECORDS:
         raise ReleaseError(f"{added:.3g} pseudo-records would be added; use a larger epsilon or a smaller t")
     return replace(plan, pseudo_records=added)
@@ -202,7 +188,7 @@ def _check_two_levels(network: Network, what: str) -> None:
         if size > 2:
             raise ReleaseError(
                 f"{what} is for variables of two levels (Zhang et al. 2016, section 3.2); {name!r} has {size}. "
-                'Use sensitivity="exact", basis="auto", and nonnegative=0.9 in place of t'
+                'Use sensitivity="exact" and basis="auto", and leave t out'
             )
 
 
@@ -228,55 +214,3 @@ def _replanned(event: Event, unit: PrivacyUnit, network: Any) -> Event:
 
 
 register_mechanism("FourierMechanism", _replanned)
-
-#: Simulations of small networks; of large ones as many as ``BUDGET`` cells allow, at least ``FEWEST``.
-SIMULATIONS, FEWEST, BUDGET = 20_000, 1_000, 40_000_000
-#: The chance that the reported quantile is below the true one, by the order statistic's binomial law.
-MISS = 1e-3
-_PUBLIC_SEED = 20160221
-
-
-def pseudo_records(network: Network, scales: Mapping[Family, float], grid: int, step: int, probability: float) -> int:
-    """The fewest pseudo-records that keep every cell of every family table non-negative with a given probability.
-
-    C records spread evenly add C / cells to every cell of a table, so all cells are non-negative, whatever the data, as
-    soon as C is at least the largest deficit: the largest of cells(S) times the most negative noise of a cell of S.
-
-    This is the one place outside ``privacy.seeded_noise`` that draws from a seeded generator. It sees the public plan
-    of a mechanism and never a statistic, and none of its draws is added to anything: the seed tells nothing.
-
-    An upper confidence bound, at level 1 - ``MISS``, on the quantile of the largest deficit over simulated noise,
-    rounded up to whole records.
-    """
-    from scipy.special import bdtrc
-
-    cells = sum(network.cells(table) for table in network.maximal_families)
-    count = max(FEWEST, min(SIMULATIONS, BUDGET // cells))
-    missed = bdtrc(np.arange(count), count, probability)  # P(more than k of the deficits are below the quantile)
-    rank = int(np.count_nonzero(missed > MISS)) + 1
-    if rank > count:
-        raise ReleaseError(f"nonnegative={probability} is out of reach of {count} simulations; use 0.99 or less")
-    generator = np.random.default_rng(_PUBLIC_SEED)
-    deficits = np.concatenate(list(_deficits(network, scales, grid, step, count, generator)))
-    return max(0, math.ceil(np.sort(deficits)[rank - 1]))
-
-
-def _deficits(
-    network: Network, scales: Mapping[Family, float], grid: int, step: int, count: int, generator: np.random.Generator
-) -> Iterator[Reals]:
-    """The largest deficit of each simulated release, in batches."""
-    tables = network.maximal_families
-    width = sum(network.cells(table) for table in tables)
-    batch = max(1, min(count, 4_000_000 // width))
-    for start in range(0, count, batch):
-        size = min(batch, count - start)
-        noise: dict[Family, Reals] = {}
-        for block, scale in scales.items():
-            multiplier = fixed_point(network.shape(block), grid)
-            draws = generator.geometric(-math.expm1(-1 / scale), (2, size, *multiplier.shape))
-            noise[block] = step * (draws[0] - draws[1]) / multiplier
-        lowest = [
-            network.cells(table) * table_of(network, noise, table, batch=size).reshape(size, -1).min(axis=1)
-            for table in tables
-        ]
-        yield np.maximum(0.0, -np.min(lowest, axis=0))

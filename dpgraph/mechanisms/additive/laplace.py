@@ -138,7 +138,10 @@ def laplace_measurements(
 @lru_cache(maxsize=64)
 def _of_network(network: Network, mechanism: LaplaceMechanism, unit: PrivacyUnit) -> tuple[Measurement, ...]:
     """Tables with the same share are calibrated together, so a uniform plan has the exact joint scale."""
-    sum_zero = _is_sum_zero(mechanism, unit)
+    if mechanism.noise == "sum-zero" and not unit.n_is_public:
+        raise ReleaseError('noise="sum-zero" shows every table\'s exact total, so it needs neighbours="replace"')
+    automatic = mechanism.noise == "auto" and unit.n_is_public and mechanism.tables != "families"
+    sum_zero = automatic or mechanism.noise == "sum-zero"
     tables = measured_tables(network, mechanism.tables)
     movements = [partition_movement(network.possible_cells(table), unit) for table in tables]
     spreads = []  # variances along directions that sum to zero, at epsilon 1e-3, in units of its square
@@ -174,14 +177,6 @@ def _of_network(network: Network, mechanism: LaplaceMechanism, unit: PrivacyUnit
 def _rho(measured: tuple[Measurement, ...]) -> Fraction | None:
     """The zCDP of the whole, far below epsilon^2 / 2 where there are many tables; None where nothing is at stake."""
     return rounded(total_up(concentrated_parts(measured)), up=True) or None
-
-
-def _is_sum_zero(mechanism: LaplaceMechanism, unit: PrivacyUnit) -> bool:
-    if mechanism.noise == "sum-zero" and not unit.n_is_public:
-        raise ReleaseError('noise="sum-zero" shows every table\'s exact total, so it needs neighbours="replace"')
-    if mechanism.noise == "auto":
-        return unit.n_is_public and mechanism.tables != "families"
-    return mechanism.noise == "sum-zero"
 
 
 def label_first(network: Network, target: str, epsilon: Number, unit: PrivacyUnit, n: int | None) -> LaplaceMechanism:

@@ -71,16 +71,6 @@ def half_fixed_score(table: Integers, weights: Integers) -> int:
     return int(np.abs(flat * PARTS - weights[:, None] * flat.sum(axis=0)).sum())
 
 
-def choice_bytes(sizes: Iterable[int], widths: Iterable[int]) -> int:
-    """About how much memory a choice among all tables of so many variables takes."""
-    wanted, every = set(widths), list(sizes)
-    cells = [1, *[0] * max(wanted, default=0)]  # of all tables of each width together
-    for size in every:
-        cells = [1, *(here + size * below for below, here in pairwise(cells))]
-    candidates = sum(math.comb(len(every), width) for width in wanted)
-    return candidates * BYTES_PER_CANDIDATE + 8 * min(KEPT_CELLS, sum(cells[width] for width in wanted))
-
-
 def half_fixed_range(margins: OneWays, unit: PrivacyUnit) -> int:
     """The length of an interval of all moves of scores by one person, in parts of ``PARTS`` (proofs.md P114)."""
     least = min((min(shares) for shares in margins.weights.values()), default=0)
@@ -143,7 +133,12 @@ class ParentsChoice:
 
     def working_bytes(self, description: AnyTables) -> int:
         """About how much memory the choices take: the scores of all candidates and their exact tables."""
-        return choice_bytes(description.domain.sizes.values(), range(2, self.max_parents + 2))
+        sizes, most = list(description.domain.sizes.values()), self.max_parents + 1
+        cells = [1, *[0] * most]  # of all tables of each number of variables together
+        for size in sizes:
+            cells = [1, *(here + size * below for below, here in pairwise(cells))]
+        candidates = sum(math.comb(len(sizes), width) for width in range(2, most + 1))
+        return candidates * BYTES_PER_CANDIDATE + 8 * min(KEPT_CELLS, sum(cells[2:]))
 
     def randomise(self, statistics: TableCounts, unit: PrivacyUnit, noise: Noise) -> Network:
         """Chooses the network; ``release`` calls this after the charge."""
@@ -157,7 +152,10 @@ class ParentsChoice:
             steps = list(self._steps(statistics.description, placed, starting))
             for step in steps:
                 if step not in scores:
-                    scores[step] = self._score(statistics, step, unit)
+                    child, parents = step
+                    table = statistics.sensitive_block((child, *parents), unit)
+                    penalty = math.floor(table.size * self.noise * PARTS)  # half the expected noise in L1, twice
+                    scores[step] = half_fixed_score(table, self.margins.share(child)) - penalty
             place = noise.choose(np.array([0, *(scores[step] for step in steps)], dtype=object), scale) if steps else 0
             if place == 0 and starting:
                 break
@@ -184,13 +182,6 @@ class ParentsChoice:
     def _needed(self, child: str) -> list[str]:
         """The required parents of a variable, in a fixed order."""
         return sorted(parent for parent, other in self.required if other == child)
-
-    def _score(self, statistics: TableCounts, step: Step, unit: PrivacyUnit) -> int:
-        """Twice the score, in parts of ``PARTS``."""
-        child, parents = step
-        table = statistics.sensitive_block((child, *parents), unit)
-        penalty = math.floor(table.size * self.noise * PARTS)  # twice half the expected L1 norm of the table's noise
-        return half_fixed_score(table, self.margins.share(child)) - penalty
 
     def __repr__(self) -> str:
         settings = f"noise={self.noise:g}, max_parents={self.max_parents}"

@@ -37,8 +37,9 @@ MECHANISMS = LAPLACE | {
     "gaussian residual": dg.GaussianMechanism(1, 1e-6, basis="residual"),
     "fourier walsh": dg.FourierMechanism(1),
     "fourier residual": dg.FourierMechanism(1, basis="residual"),
-    "fourier pseudo-records": dg.FourierMechanism(1, nonnegative=0.5),
 }
+#: Of variables of two levels alone.
+PSEUDO_RECORDS = {"fourier pseudo-records": dg.FourierMechanism(1, t=1)}
 
 
 @dataclass
@@ -57,7 +58,7 @@ class Recorder:
 
 def cases():
     for name, network in NETWORKS.items():
-        for kind, mechanism in MECHANISMS.items():
+        for kind, mechanism in (MECHANISMS | (PSEUDO_RECORDS if network is BINARY else {})).items():
             for neighbours in ("replace", "add-remove"):
                 if kind == "gaussian residual" and neighbours == "replace":
                     continue

@@ -136,10 +136,8 @@ def test_two_gaussian_releases_are_as_one_with_the_precision_weighted_mean():
 def test_several_releases_of_coefficients_are_averaged_block_by_block():
     counts, budget = dg.count(ROWS, CHAIN), dg.Budget(10, unit=dg.PrivacyUnit("add-remove"))
     made = [
-        dg.release(
-            counts, dg.FourierMechanism(epsilon, nonnegative=pad), budget=budget, noise=dg.testing.SeededNoise(i)
-        ).value
-        for i, (epsilon, pad) in enumerate([(1, None), (3, None)])
+        dg.release(counts, dg.FourierMechanism(epsilon), budget=budget, noise=dg.testing.SeededNoise(i)).value
+        for i, epsilon in enumerate((1, 3))
     ]
     joint = residual_estimates(JointCounts(tuple(made)))
     single = [residual_estimates(one) for one in made]
@@ -156,7 +154,7 @@ def test_several_releases_of_coefficients_are_averaged_block_by_block():
 def test_tables_and_coefficients_of_the_same_rows_are_read_together():
     counts, budget = dg.count(ROWS, CHAIN), dg.Budget(500)
     tables = dg.release(counts, dg.LaplaceMechanism(1), budget=budget, noise=dg.testing.SeededNoise(1))
-    sums = dg.release(counts, dg.FourierMechanism(400, nonnegative=0.9), budget=budget, noise=dg.testing.SeededNoise(2))
+    sums = dg.release(counts, dg.FourierMechanism(400), budget=budget, noise=dg.testing.SeededNoise(2))
     both = reconcile(tables + sums)
     exact = np.array([[20, 0], [0, 40], [20, 0]])
     assert both.tables["b", "a"] == pytest.approx(exact, abs=1)

@@ -420,8 +420,8 @@ MUTANTS = (
     Mutant(
         "sum-zero noise under add-remove",
         "mechanisms/additive/laplace.py",
-        'return unit.n_is_public and mechanism.tables != "families"',
-        'return mechanism.tables != "families"',
+        'mechanism.noise == "auto" and unit.n_is_public and mechanism',
+        'mechanism.noise == "auto" and mechanism',
         (f"{LAPLACE}::test_the_log_ratio_of_the_real_pmf_over_a_grid_of_outputs",),
     ),
     Mutant(
@@ -712,13 +712,6 @@ MUTANTS = (
         "self.grid, self.step, self.pseudo_records)",
         "self.grid, self.step, self.pseudo_records and self.pseudo_records - rows)",
         (f"{NONNEGATIVITY}::test_pseudo_records_are_uniform_and_recorded",),
-    ),
-    Mutant(
-        "the quantile without its confidence",
-        "mechanisms/additive/fourier.py",
-        "rank = int(np.count_nonzero(missed > MISS)) + 1",
-        "rank = int(probability * count)",
-        (f"{NONNEGATIVITY}::test_the_order_statistic_is_an_upper_confidence_bound",),
     ),
     Mutant(
         "permute-and-flip used as a posterior sampler",

@@ -95,8 +95,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "groups of one split from two choices of rows",
         "privacy/release.py",
-        "choice=_choice_of(statistics)",
-        "choice=None",
+        "choice=choice)",
+        "choice=None)",
         (f"{PERSONS}::test_the_groups_of_one_split_are_of_one_choice_of_rows",),
     ),
     Mutant(

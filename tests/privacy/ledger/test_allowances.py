@@ -213,7 +213,7 @@ def test_what_only_a_ledger_has_is_refused_in_memory():
     budget = dg.Budget(1)
     for ask in (
         lambda: budget.ledger,
-        lambda: budget.head,
+        lambda: budget.ledger.head,
         lambda: budget.for_("ann"),
         lambda: budget.groups(DOMAIN, "region"),
     ):

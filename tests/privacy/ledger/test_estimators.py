@@ -51,10 +51,10 @@ def test_a_fit_is_a_row_and_one_too_many_is_refused(name, url):
     assert (row.number, row.who, row.purpose) == (1, "ann", name)
     assert fitted.model_.provenance.receipts == (row.digest,)
     assert budget.remaining == 0
-    head = budget.head
+    head = budget.ledger.head
     with pytest.raises(dg.errors.BudgetExceededError, match="nothing was charged"):
         FITS[name](open_(url))
-    assert budget.head == head
+    assert budget.ledger.head == head
     assert budget.ledger.verify(release=fitted.release_).ok
 
 

@@ -17,7 +17,7 @@ domain = dg.Domain.of({"word": ["no", "yes"], "kind": ["a", "b"]})
 model = dg.PrivateNaiveBayes(domain, epsilon="0.6", budget=budget, inference="plug-in")
 fitted = model.fit(ROWS[["word"]], ROWS["kind"])
 dg.save(fitted.release_, f"{folder}/today.json")
-print(budget.head)
+print(budget.ledger.head)
 """
 TOMORROW = """
 import sys

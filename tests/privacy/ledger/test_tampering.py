@@ -46,9 +46,9 @@ def with_history(url, epsilon=1):
 
 def test_an_untouched_ledger_is_verified(url):
     budget = with_history(url)
-    found = budget.ledger.verify(expected_head=budget.head)
+    found = budget.ledger.verify(expected_head=budget.ledger.head)
     assert found.ok, found
-    assert (found.rows, found.head, found.spent.epsilon) == (9, budget.head, Fraction(6, 10))
+    assert (found.rows, found.head, found.spent.epsilon) == (9, budget.ledger.head, Fraction(6, 10))
     assert "every digest and every total" in str(found)
 
 
@@ -154,7 +154,7 @@ def test_an_open_budget_does_not_charge_rows_that_were_taken_back(tmp_path, kept
 def test_cutting_off_rows_and_head_is_noticed_by_a_head_kept_elsewhere(tmp_path):
     path = tmp_path / "ledger.sqlite"
     budget = with_history(path)
-    kept = budget.head
+    kept = budget.ledger.head
     budget._account.chain.store.close()
     edit(path, "DELETE FROM dpgraph_ledger WHERE number > 3", *EDITS["the head put back"])
     again = open_(path)
@@ -166,9 +166,9 @@ def test_cutting_off_rows_and_head_is_noticed_by_a_head_kept_elsewhere(tmp_path)
 
 def test_a_head_that_was_kept_is_good_after_later_charges(url):
     budget = with_history(url)
-    kept = budget.head
+    kept = budget.ledger.head
     budget.charge(spend("0.1"))
-    assert budget.head != kept
+    assert budget.ledger.head != kept
     assert budget.ledger.verify(expected_head=kept).ok
     assert not budget.ledger.verify(expected_head="0" * 64).ok
 
