@@ -154,7 +154,7 @@ def test_all_record_multisets_enumerated(given, passes):
     concentration = uneven(given.network)
     exact, _ = enumerated(given, concentration, [4])
     rng = np.random.default_rng(11)
-    drawn = draw_by_records(given, concentration, rng=rng, draws=8_000, burn_in=500, passes=passes)
+    drawn = draw_by_records(given, concentration, rng=rng, draws=20_000, burn_in=500, passes=passes)
     error = assert_agree(simulated(drawn, given), exact)
     assert error[:-2].max() < 0.005
     assert set(drawn.acceptance) == ({"records", "shifts"} if passes else {"records"})
@@ -191,7 +191,7 @@ def test_a_private_number_of_records_enumerated(given, most, passes):
     exact, sizes = enumerated(given, concentration, range(most + 1))
     assert sizes[-1] < 1e-7
     rng = np.random.default_rng(12)
-    drawn = draw_by_records(given, concentration, rng=rng, draws=8_000, burn_in=500, passes=passes)
+    drawn = draw_by_records(given, concentration, rng=rng, draws=20_000, burn_in=500, passes=passes)
     assert drawn.n is not None
     error = assert_agree(simulated(drawn, given), exact)
     assert error[:-2].max() < 0.005
