@@ -149,11 +149,10 @@ def main(kind: str) -> None:
         copy_beside(copy)
         print(f"{kind}: {len(tests)} files and folders of tests, with", flush=True)
         run(python, "-m", "pip", "list", "--format=freeze", "--disable-pip-version-check")
-        words = [one.relative_to(ROOT) for one in tests]
+        words = [one.relative_to(ROOT) for one in tests] + ["-m", "not proof"]
         if kind == "lowest":
             words += [word for one in QUIET for word in ("-W", f"ignore::{one}")]
             words += ["--ignore", "tests/cli/test_start_up.py"]  # what is left unloaded is told of current versions
-            words += ["-m", "not proof"]  # engines too
         run(python, "-m", "pytest", "-q", "-n", "auto", "--hypothesis-profile=first", *words, cwd=copy)
 
 

@@ -73,7 +73,7 @@ def test_a_target_that_is_not_declared_is_refused(run):
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("network", ["example:alarm", "example:hailfinder", "net.toml"])
+@pytest.mark.parametrize("network", ["example:hailfinder", "net.toml"])
 @pytest.mark.parametrize("more", [(), ("--n", "1000", "--delta", "1e-6", "--error", "0.1")], ids=["short", "long"])
 def test_lines_fit_a_terminal(run, network, more):
     lines = run("cost", network, "--epsilon", "0.1", *more).stdout.split("\n")

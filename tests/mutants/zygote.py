@@ -5,6 +5,7 @@ but without the seconds that the libraries take. Requests are lines ``{"folder":
 ``{"code": ..., "output": ..., "by": ..., "seconds": ...}``: the first test that failed, and processor time.
 """
 
+import gc
 import json
 import os
 import sys
@@ -82,6 +83,8 @@ def main() -> None:
     with warnings.catch_warnings(action="ignore"):
         for library in LIBRARIES:
             import_module(library)
+    gc.collect()
+    gc.freeze()  # else each child walks all that the libraries made, page by page of its own, when pytest ends
     for line in sys.stdin:
         print(json.dumps(answer(**json.loads(line))), flush=True)
 

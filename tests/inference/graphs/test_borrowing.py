@@ -98,13 +98,12 @@ def test_a_domain_whose_joint_is_not_written_down_borrows():
 
 @pytest.mark.proof
 @pytest.mark.filterwarnings("ignore::dpgraph.privacy.errors.PriorWarning")
-@pytest.mark.parametrize("epsilon", ["0.3", "1"])
-def test_columns_of_no_cause_have_few_edges_however_uneven(epsilon):
+def test_columns_of_no_cause_have_few_edges_however_uneven():
     """190 pairs: noise in uneven variables, taken for a cause that all share, would join some fifty of them."""
     rng = np.random.default_rng(1)
     levels = {f"x{i}": list("abcd") for i in range(20)}
     rows = pd.DataFrame({name: rng.choice(found, 4000, p=rng.dirichlet(np.ones(4))) for name, found in levels.items()})
-    learned = dg.learn_network(rows, levels, unit=ADD, epsilon=epsilon, delta="1e-6", noise=SeededNoise(1))
+    learned = dg.learn_network(rows, levels, unit=ADD, epsilon="0.3", delta="1e-6", noise=SeededNoise(1))
     assert sum(map(len, learned.network.parents.values())) <= 25
     assert (learned.edges["share"] >= 0.9).sum() <= 1
 

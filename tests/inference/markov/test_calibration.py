@@ -87,9 +87,8 @@ def test_calibration_at_length(law, sampler):
 
 @pytest.mark.proof
 def test_calibration_where_noise_is_as_large_as_the_cells():
-    """300 logs at scale 10: the critical value is 0.17. With seed 2 one quantity was at 0.101 once."""
-    found = distances("noise-aware", 300, DiscreteLaplace(10.0), seed=7)
-    assert found.max() < critical(300), found
+    """60 logs at scale 10: the critical value is 0.37. Power: plug-in inference was at 0.48 in logs of another seed."""
+    check(60, DiscreteLaplace(10.0), seed=7)
 
 
 if __name__ == "__main__":

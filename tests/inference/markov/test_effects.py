@@ -96,7 +96,7 @@ def read_off(drawn):
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize(("size", "sampler"), [(1, "blocked"), (2, "blocked"), (2, "collapsed")])
+@pytest.mark.parametrize(("size", "sampler"), [(2, "blocked"), (2, "collapsed")])
 def test_posterior_means_are_those_of_the_quadrature(size, sampler):
     """200 sampler chains of 150 draws, 6 standard errors over the chains.
 

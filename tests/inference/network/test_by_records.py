@@ -387,7 +387,7 @@ def test_concentrations_and_centres_enumerated(given, sizes):
     exact, _ = enumerated(given, concentration, sizes, HIERARCHY)
     assert np.abs(exact - enumerated(given, concentration, sizes)[0])[: exact.size // 2 - 1].max() > 0.05
     rng = np.random.default_rng(13)
-    drawn = draw_by_records(given, concentration, rng=rng, draws=20_000, burn_in=500, hierarchy=HIERARCHY)
+    drawn = draw_by_records(given, concentration, rng=rng, draws=10_000, burn_in=500, hierarchy=HIERARCHY)
     error = assert_agree(simulated(drawn, given), exact)
     assert error[:-2].max() < 0.005
 

@@ -16,7 +16,7 @@ from dpgraph.inference.network.by_records import tables_given_counts
 from dpgraph.inference.network.ordered import Order, order_of
 from dpgraph.privacy.measurements import DiscreteLaplace
 from tests.inference.network.test_by_records import assert_agree
-from tests.inference.network.test_prior import calibration_ranks, distances
+from tests.inference.network.test_prior import calibration_ranks, uniform
 
 AGE, PAY = dg.Bins([0, 10, 20, 30], missing=True), dg.Bins([0, 1, 2])
 NETWORK = dg.Network.of({"age": AGE, "sex": [0, 1], "ill": [0, 1]}, {"ill": ["age", "sex"]})
@@ -120,11 +120,10 @@ def test_tables_given_exact_counts_are_those_of_the_quadrature():
 
 @pytest.mark.proof
 def test_the_posterior_along_bins_is_calibrated():
-    """Each of 12 parameters is within its critical value at 1e-6 / 12 over 200 worlds.
+    """12 parameters in 60 worlds.
 
-    Power: the uniform prior believed in these worlds was beyond it (.23, the limit is .20), a prior without the order
-    was not (.14). What sees that is the quadrature above.
+    Power: in these worlds the uniform prior and one without the order were beyond the limit, 5.7 standard errors: 8.7
+    and 6.5.
     """
     prior = dg.HierarchicalPrior(ordered=True)
-    ranks = calibration_ranks(200, "add-remove", dg.LaplaceMechanism(1), prior, prior, network=NETWORK)
-    assert distances(ranks).max() < stats.kstwo.isf(1e-6 / ranks.shape[1], len(ranks))
+    assert uniform(calibration_ranks(60, "add-remove", dg.LaplaceMechanism(1), prior, prior, network=NETWORK))

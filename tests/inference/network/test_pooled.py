@@ -89,7 +89,7 @@ def test_the_posterior_of_two_data_sets_enumerated(parts, sizes):
     concentration = uneven(PAIR)
     exact = enumerated(list(zip(parts, sizes, strict=True)), concentration)
     given = tuple(evidence(part) for part in parts)
-    drawn = draw_by_records(given, concentration, rng=np.random.default_rng(5), draws=25_000, burn_in=500)
+    drawn = draw_by_records(given, concentration, rng=np.random.default_rng(5), draws=8_000, burn_in=500)
     error = assert_agree(simulated(drawn, 10), exact)
     assert error[:-2].max() < 0.005
     assert (drawn.n is None) == (parts[0].n is not None)
@@ -106,7 +106,7 @@ def test_a_prior_that_learns_reads_the_rows_of_both_data_sets():
     exact = enumerated(sizes, concentration, HIERARCHY)
     assert np.abs(exact - enumerated(sizes, concentration))[:6].max() > 0.05
     given = tuple(evidence(part) for part in (MAY, JUNE))
-    settings = {"draws": 25_000, "burn_in": 500, "hierarchy": HIERARCHY}
+    settings = {"draws": 8_000, "burn_in": 500, "hierarchy": HIERARCHY}
     drawn = draw_by_records(given, concentration, rng=np.random.default_rng(8), **settings)
     error = assert_agree(simulated(drawn, 10), exact)
     assert error[:-2].max() < 0.005
@@ -118,7 +118,7 @@ def test_the_order_of_releases_does_not_matter():
     one = enumerated([(MAY, [4]), (JUNE, [6])], concentration)
     assert one == pytest.approx(enumerated([(JUNE, [6]), (MAY, [4])], concentration))
     given = tuple(evidence(part) for part in (JUNE, MAY))
-    drawn = draw_by_records(given, concentration, rng=np.random.default_rng(6), draws=25_000, burn_in=500)
+    drawn = draw_by_records(given, concentration, rng=np.random.default_rng(6), draws=8_000, burn_in=500)
     assert_agree(simulated(drawn, 10), one)
 
 

@@ -74,8 +74,9 @@ def test_four_processes_of_two_threads_spend_exactly_what_there_is(url):
 
 
 @pytest.mark.proof
-def test_four_processes_of_two_threads_spend_exactly_what_there_is_in_a_thousand_rounds(url):
-    assert race(url, 1000) == [5] * 1000
+def test_four_processes_of_two_threads_spend_exactly_what_there_is_in_250_rounds(url):
+    """The schedule that loses a charge is forced below; these are others, as they come."""
+    assert race(url, 250) == [5] * 250
 
 
 def test_nobody_else_writes_between_the_price_and_the_row(sqlite_url, monkeypatch):
