@@ -54,8 +54,8 @@ MUTANTS = (
     Mutant(
         "a table with a negative cell that is not moved to the simplex",
         "inference/network/consistency.py",
-        "negative = (tables < 0).any(axis=tuple(range(1, tables.ndim)))",
-        "negative = (tables < 0).all(axis=tuple(range(1, tables.ndim)))",
+        "wrong = ((tables < 0) | (~possible & (tables != 0))).any(axis=tuple(range(1, tables.ndim)))",
+        "wrong = ((tables < 0) | (~possible & (tables != 0))).all(axis=tuple(range(1, tables.ndim)))",
         (f"{CONSISTENCY}::test_stacks_of_tables_give_what_tables_one_by_one_give",),
     ),
     Mutant(
