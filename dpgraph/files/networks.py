@@ -380,7 +380,8 @@ def _variable_of(name: str, plain: Any) -> Feature:
 
 def _missing_of(plain: Mapping[str, Any], values: list[Any]) -> Any:
     """The setting ``missing`` of a variable: ``"unobserved"`` where that is no level, or a level of unobserved ones."""
-    missing, unobserved = plain.get("missing"), plain.get("unobserved", False)
+    missing: Any = plain.get("missing")
+    unobserved = plain.get("unobserved", False)
     check_boolean("unobserved", unobserved, error=NetworkError)
     if "bounds" not in plain and missing == "unobserved" and missing not in values:
         return UNOBSERVED

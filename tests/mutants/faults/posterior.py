@@ -134,7 +134,7 @@ MUTANTS = (
         "inference/network/holes.py",
         "follows[code, :, 1] = 1.0",
         "follows[own, range(len(own)), 1] = 1.0",
-        (f"{HOLES}::test_every_method_is_about_the_people",),
+        (f"{HOLES}::test_chains_draw_the_enumerated_posterior",),
     ),
     Mutant(
         "own levels read from the place of nulls",
