@@ -77,12 +77,14 @@ class DeclaredClassifier(ClassifierMixin, BaseEstimator):
             target = named_column(y)
             if self.target is not None and target != self.target:
                 raise DomainError(f"y names {target!r}, and the target is {self.target!r}")
+            _check_labels(declared, target)
             return X, declared, target, person
         public = declared is None
         settings: Any = {"public": public, "declared": None if declared is None else declared.names}
         settings["strict"] = declared is not None and declared.strict
         given = given_rows(self, X, y, person, lambda many: self._names(many, declared, y), public_y=public, **settings)
         domain, target = self._inferred(given, y) if declared is None else self._checked(declared, given, y)
+        _check_labels(domain, target)
         rows, whose = given.rows(target)
         return rows, domain, target, whose
 
@@ -189,6 +191,15 @@ class DeclaredClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.allow_nan = False
         return tags
+
+
+def _check_labels(domain: Domain, target: str) -> None:
+    """Refuses a target that is not observed in some rows: nulls would be one more label."""
+    if target in domain.holes:
+        raise DomainError(
+            f"the labels {target!r} are declared unobserved, and a classifier learns of rows that have one: leave the "
+            "others out before, or take dg.classifier of a network's posterior, which fills them"
+        )
 
 
 @dataclass(eq=False, repr=False)

@@ -153,6 +153,9 @@ class LearnedNetwork:
         ``method="refitted"`` fits the chosen graph's tables again to pairs drawn given the release: seconds at any
         number of rows. It is the default where chains are forecast to take more than a minute.
 
+        Unobserved values are filled given the chosen graph, as by ``dg.posterior``; ``"refitted"`` and
+        ``probabilities`` have a level for nulls.
+
         Args:
             graphs: ``"averaged"``, ``"chosen"``, or ``"auto"``: averaged in small domains, where chains of records are
                 forecast to take a minute at most or are the only way, without another method or a numeric prior.
@@ -167,7 +170,7 @@ class LearnedNetwork:
         """
         if graphs not in ("auto", "chosen", "averaged"):
             raise InferenceError(f"graphs must be 'auto', 'chosen' or 'averaged'; got {graphs!r:.60}")
-        if self.network.domain.holes:
+        if self.network.domain.holes and settings.get("method") != "refitted":
             if graphs == "averaged":
                 raise InferenceError("averaged graphs do not fill unobserved values; leave graphs out")
             return posterior(self.release, network=self.network, **settings)
@@ -221,7 +224,7 @@ class LearnedNetwork:
     @cached_property
     def few_draws(self) -> Any:
         """A hundred draws from the posterior, the same ones each time, for questions and models."""
-        quick: Any = {} if self._refit is None else {"method": "refitted"}
+        quick: Any = {} if self._refit is None or self.network.domain.holes else {"method": "refitted"}
         return self.posterior(draws=FEW, seed=0, **quick)
 
     def _averages(self, value: Any, tables: bool, prior: Any = None, method: Any = "auto", **settings: Any) -> bool:

@@ -12,7 +12,7 @@ from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, MeasuredTable, concentration_tables
 from dpgraph.inference.network.holes import Holes, indicator
 from dpgraph.inference.network.plug_in import DirichletPosterior
-from dpgraph.privacy.errors import InferenceError, NetworkError, PriorWarning
+from dpgraph.privacy.errors import DomainError, InferenceError, NetworkError, PriorWarning
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace
 from dpgraph.structure.frozen import FrozenMap
 from tests.inference.network.test_by_records import assert_agree, multisets
@@ -297,6 +297,34 @@ def test_values_that_nobody_gave_are_warned_of():
     rows = rows_with_holes(300)[0].assign(a=None)
     with pytest.warns(PriorWarning, match="hardly a value of 'a'"):
         dg.posterior(noisy(rows, epsilon=0.2), method="tables", draws=20, seed=0)
+
+
+def test_a_classifier_of_a_posterior_reads_rows_with_holes():
+    rows = rows_with_holes()[0]
+    made = dg.classifier(dg.posterior(noisy(rows), method="tables", draws=50, seed=0), "c")
+    assert made.features == ("z", "a")
+    assert made.predict_proba(rows[["z", "a"]].head(20)).shape == (20, 2)
+
+
+def test_a_learned_network_answers_about_the_people():
+    rows, among_all, _ = rows_with_holes(2000)
+    learned = dg.learn_network(rows, CHAIN.domain, epsilon=20)
+    assert abs(dg.query(learned, "a").mean[1] - among_all) < 0.08
+    assert learned.posterior(method="refitted", draws=5, seed=0).network.domain == CHAIN.domain
+    with pytest.raises(InferenceError, match="averaged graphs do not fill"):
+        learned.posterior(graphs="averaged")
+
+
+@pytest.mark.parametrize("estimator", [dg.PrivateNaiveBayes, dg.PrivateClassifier])
+def test_unobserved_features_are_a_level_and_unobserved_labels_are_refused(estimator):
+    rows, budget = rows_with_holes(300)[0], dg.Budget(3)
+    fitted = estimator(domain=CHAIN.domain, target="c", epsilon=1, budget=budget).fit(rows[["z", "a"]], rows["c"])
+    assert set(fitted.classes_) == {"0", "1"}
+    assert len(fitted.predict(rows[["z", "a"]].head(9))) == 9
+    assert budget.spent == 1
+    with pytest.raises(DomainError, match="declared unobserved"):
+        estimator(domain=CHAIN.domain, target="a", epsilon=1, budget=budget).fit(rows[["z", "c"]], rows["a"])
+    assert budget.spent == 1
 
 
 def test_what_does_not_fill_holes_says_so():
