@@ -246,11 +246,18 @@ def test_the_ledger_of_a_data_set(tmp_path):
     dg.release(dg.count(ROWS, NETWORK), dg.LaplaceMechanism("0.5"), budget=budget.for_("<ann>", "a first look"))
     budget.ledger.allow("<ann>", epsilon=1, expires="2030-01-01")
     page, said = html_of(budget), texts_of(html_of(budget))
-    for words in ("25% of epsilon is spent", "a first look", "<ann>", budget.head, "nothing is wrong", "2030-01-02"):
+    for words in (
+        "25% of epsilon is spent",
+        "a first look",
+        "<ann>",
+        budget.ledger.head,
+        "nothing is wrong",
+        "2030-01-02",
+    ):
         assert words in said
     assert "secret-place" not in page
     alone = html_of(budget.ledger)
-    for words in ("a first look", "<ann>", budget.head, "nothing is wrong", "2030-01-02"):
+    for words in ("a first look", "<ann>", budget.ledger.head, "nothing is wrong", "2030-01-02"):
         assert words in texts_of(alone)
     assert "secret-place" not in alone
     assert "nothing is wrong" in texts_of(html_of(budget.ledger.verify()))
