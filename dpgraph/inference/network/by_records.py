@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -348,9 +348,10 @@ def starting_records(
     Every value gets fresh noise of its own variance; the records are drawn from a network fitted to the values clipped
     at 0.
     """
-    if given.holes is not None:
-        before = replace(given, network=given.holes.released, holes=None)
-        return given.holes.completed(starting_records(before, concentration_tables(before.network, 1.0), rng), rng)
+    if given.released is not None:
+        assert given.completed is not None  # both or neither
+        before = given.released
+        return given.completed(starting_records(before, concentration_tables(before.network, 1.0), rng), rng)
     estimate, spread = rows_estimate(given)
     n = max(0, round(estimate + spread * rng.standard_normal()))
     values = [

@@ -8,10 +8,10 @@ noise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +26,8 @@ from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Family, Holding, Network
 from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, Reals
 
-if TYPE_CHECKING:
-    from dpgraph.inference.network.holes import Holes
+#: Rows of codes by variable with the variables behind them.
+Completed = Callable[[Mapping[str, npt.NDArray[Any]], np.random.Generator], dict[str, npt.NDArray[np.integer[Any]]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,13 +66,15 @@ class MeasuredTable:
 class Evidence:
     """All that a release says: its measured tables, and the number of rows where it is public.
 
-    ``holes`` are those of the released network, where ``network`` also has the values behind them.
+    Where ``network`` has variables behind those of the tables, such as unobserved values, ``released`` is the evidence
+    of the tables' own network, and ``completed`` makes records of its rows.
     """
 
     network: Network
     tables: tuple[MeasuredTable, ...]
     n: int | None
-    holes: Holes | None = None
+    released: Evidence | None = None
+    completed: Completed | None = None
 
     @cached_property
     def _holding(self) -> Holding:

@@ -102,7 +102,7 @@ class Holes:
                         f"no released table holds {name!r} and {parent!r}, so nothing says how its holes depend on it: "
                         f"name other parents, missing_because={{{name!r}: [...]}}"
                     )
-        return Evidence(self.records, given.tables, given.n, holes=self)
+        return Evidence(self.records, given.tables, given.n, released=given, completed=self.completed)
 
     def concentration(self, cells: float) -> dict[str, Reals]:
         """Dirichlet concentrations of the network of records: a released level follows from value and indicator."""
