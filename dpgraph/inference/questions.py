@@ -9,15 +9,16 @@ I(smoke; bronc) = 0.0462
 
 from __future__ import annotations
 
-from dpgraph.inference.network.holes import sensitivity
 from dpgraph.inference.queries.buckets import Explanation, most_probable, sample_given
 from dpgraph.inference.queries.measures import contrast, entropy, mutual_information
+from dpgraph.inference.queries.missing import missing, sensitivity
 from dpgraph.inference.queries.rows import row_probabilities
 
 __all__ = [
     "Explanation",
     "contrast",
     "entropy",
+    "missing",
     "most_probable",
     "mutual_information",
     "row_probabilities",

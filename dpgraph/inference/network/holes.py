@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.inference.arguments import check_above_zero
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, concentration_tables
 from dpgraph.inference.network.plug_in import DirichletPosterior
@@ -189,61 +188,6 @@ class Holes:
                     PriorWarning,
                     stacklevel=5,
                 )
-
-
-def sensitivity(
-    posterior: PosteriorDraws, name: str, odds: Iterable[float], *, levels: Iterable[Any] | None = None
-) -> dict[float, PosteriorDraws]:
-    """The posterior if some values are missing more often than others, one for each of several odds: costs nothing.
-
-    That holes do not depend on the value itself is an assumption that no data can check. Here the odds of ``levels``
-    to others among missing values are ``odds`` times those among observed ones with the same parents (a pattern
-    mixture; Little 1993). At odds 1 it is the posterior itself.
-
-    Args:
-        posterior: Draws of a network with unobserved values.
-        name: The variable with holes, whose indicator's parents are among its own.
-        odds: Numbers above 0.
-        levels: The levels that are missing more often; None for the last one.
-
-    Returns:
-        A posterior for each of ``odds``, without the indicator of the variable; ask them as any other.
-
-    Raises:
-        InferenceError: If the posterior has no holes of the variable, their parents are others than its own, or odds
-            are not above 0.
-        DomainError: If a level is unknown.
-    """
-    sign = indicator(name)
-    if not isinstance(posterior, PosteriorDraws) or sign not in posterior.tables:
-        raise InferenceError(f"sensitivity takes draws of a network in which values of {name!r} are unobserved")
-    network = posterior.network
-    family, reasons = network.family(name), network.parents[sign]
-    if not set(reasons) <= set(family[1:]):
-        raise InferenceError(f"the holes of {name!r} depend on others than its parents, for which this has no answer")
-    used = [child for child, parents in network.parents.items() if sign in parents]
-    if used:
-        raise InferenceError(f"{sign!r} is a parent of {used[0]!r}, so it cannot be left out")
-    domain = network.domain
-    chosen = [domain.code(name, level) for level in (domain.levels(name)[-1:] if levels is None else levels)]
-    kept = domain.restrict(one for one in domain.names if one != sign)
-    less = Network.of(kept, {one: network.parents[one] for one in kept.names}, network.rules)
-    table = posterior.tables[name]
-    order = sorted(range(len(reasons)), key=lambda at: family.index(reasons[at]))
-    gone = np.moveaxis(posterior.tables[sign][:, :, 1], [2 + at for at in order], range(2, 2 + len(order)))
-    shape = [size if one in reasons else 1 for one, size in zip(family, network.shape(family), strict=True)]
-    gone = gone.reshape(*table.shape[:2], *shape)
-    found: dict[float, PosteriorDraws] = {}
-    for one in odds:
-        check_above_zero("odds", one)
-        weight = np.ones(table.shape[2])
-        weight[chosen] = one
-        tilted = table * weight.reshape(-1, *[1] * (table.ndim - 3))
-        tilted = (1 - gone) * table + gone * tilted / tilted.sum(axis=2, keepdims=True)
-        tables = FrozenMap((v, tilted if v == name else posterior.tables[v]) for v in kept.names)
-        said = f"{posterior.reason}; odds {one:g} of being missing for some levels of {name!r}"
-        found[one] = replace(posterior, network=less, tables=tables, means=None, records=None, reason=said)
-    return found
 
 
 def _told(names: tuple[str, ...], because: Any) -> dict[str, Family]:

@@ -212,6 +212,18 @@ def test_sensitivity_is_the_posterior_at_odds_one_and_moves_with_them():
     assert (other.tables["a"][:, :, 1] < table[:, :, 1]).all()
 
 
+def test_how_much_is_missing_is_told_beside_complete_cases():
+    rows, among_all, among_observed = rows_with_holes(2000)
+    made = dg.posterior(noisy(rows), method="tables", draws=200, seed=0)
+    (line,) = dg.questions.missing(made).to_dict("records")
+    assert line["low"] < line["missing"] < line["high"]
+    assert abs(line["missing"] - rows["a"].isna().mean()) < 0.05  # the deviation of a share of 2000 rows is .011
+    assert line["because"] == "z"
+    assert abs(line["moved"] - (among_all - among_observed)) < 0.08
+    with pytest.raises(InferenceError, match="no variable"):
+        dg.questions.missing(dg.load("example:asia"))
+
+
 def test_synthetic_rows_are_complete_or_have_the_holes_of_the_data():
     rows = rows_with_holes(4000)[0]
     mean = dg.posterior(noisy(rows), method="tables", draws=200, seed=0).mean()
