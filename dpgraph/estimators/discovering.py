@@ -173,7 +173,7 @@ class Plan:
         if n <= threshold:
             raise ReleaseError(
                 f"words without a list are named above a noisy count of {threshold}, and there are {n} rows: none "
-                "could be. Give lists of what may occur, dg.Words([...]), or a larger epsilon or delta"
+                "could be. Give lists of possible words, dg.Words([...]), or a larger epsilon or delta"
             )
 
     @cached_property

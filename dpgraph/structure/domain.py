@@ -34,7 +34,7 @@ NUMBERS_OF_DATES = (
 
 @dataclass(frozen=True)
 class Unobserved:
-    """What ``missing`` is where a null hides a value that the person has: ``dg.UNOBSERVED``.
+    """The setting ``missing`` of nulls that hide a value: ``dg.UNOBSERVED``.
 
     Nulls are counted as a level of released tables, ``level``, and are no value of the variable: ``dg.posterior`` has
     the other levels, and fills the holes. ``dg.UNOBSERVED("?")`` names the level, which must be of the others' kind.

@@ -42,7 +42,7 @@ class Rules:
         order: Chains of variables of numbers, each at most the next: ``[("start_year", "end_year")]``.
         sums: For a variable of numbers the variables that it is the sum of: ``{"total": ["wage", "rent"]}``. Levels
             that no numbers of theirs fulfil cannot be together. Numbers of a bin are whole where ``Bins.whole`` is
-            true; those of end bins have no bound under ``outside="ends"``. ``missing`` and ``other`` may be
+            true; end bins have no bound under ``outside="ends"``. ``missing`` and ``other`` may be
             beside anything.
 
     Raises:

@@ -1,7 +1,7 @@
 """Values that are not observed: a network of the people given releases that count their nulls as a level.
 
-Whether a value is missing is an indicator with parents of its own, a missingness graph (Mohan and Pearl 2021): by
-default the variable's parents in the network, and never the variable itself. A released variable is then a function of
+An indicator of a missing value has parents of its own, a missingness graph (Mohan and Pearl 2021): by default the
+variable's parents in the network, and never the variable itself. A released variable is then a function of
 the value and its indicator, so chains of records read the network of all three as any other (proofs.md P135).
 """
 
@@ -65,7 +65,7 @@ class Holes:
                     raise InferenceError(f"{made!r} is a variable, and the name of one that holes need; rename it")
             if name in parents:
                 raise InferenceError(
-                    f"no graph tells {name!r} from its own holes: what is not seen may be anything. Leave it out of "
+                    f"no graph tells {name!r} from its own holes: unseen values may be any. Leave it out of "
                     "missing_because, and ask dg.questions.sensitivity how answers move with it"
                 )
             if unknown := [one for one in parents if one not in known]:
