@@ -190,6 +190,7 @@ GIVEN_A_GENERATOR = (
     "network/by_normal",
     "network/by_records",
     "network/by_tables",
+    "network/evidence",
     "network/holes",
     "network/draws",
     "network/_order_kernels",
