@@ -149,7 +149,16 @@ def check_scales(event: Event, claim: Fraction, *ways: Sequence[Fraction], round
 def check_reproduced(provenance: Provenance, structure: Structure) -> None:
     """Refuses a record that its mechanism could not have made of its description, or of several a tuple of theirs."""
     event, unit = provenance.event, provenance.unit
-    structure = structure.released if isinstance(structure, Network) else structure
+    try:
+        _check_recorded(event, unit, structure)
+    except ReleaseError:  # a model of filled values is of a release that counted nulls as a level
+        released = structure.released if isinstance(structure, Network) else structure
+        if released is structure:
+            raise
+        _check_recorded(event, unit, released)
+
+
+def _check_recorded(event: Event, unit: PrivacyUnit, structure: Structure) -> None:
     if event.parts:
         check_paid_together(event)
         _check_parts(event, unit, iter(_structures(event, structure)))

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from dpgraph.inference.arguments import check_probability, tails
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior
-from dpgraph.inference.network.queries import code_columns, indicator, row_count
+from dpgraph.inference.network.queries import code_columns, row_count
 from dpgraph.inference.queries.contraction import ancestors
 from dpgraph.inference.queries.rows import UNSEEN, answers_of_codes
 from dpgraph.inference.queries.tables import UNDERFLOWN, DrawnTables, drawn_tables, tables_given
@@ -69,7 +69,7 @@ def classifier(posterior: Any, target: str, features: Iterable[str] | None = Non
 def _checked(domain: Domain, target: str, given: Iterable[str] | None) -> Family:
     """The features, of None all other variables of the rows; raises the errors of ``classifier``."""
     domain[target]
-    others = [name for name in domain.names if name != target and name not in map(indicator, domain.names)]
+    others = [name for name in domain.names if name != target and name not in domain.indicators.values()]
     features = tuple(others if given is None else given)
     for name in features:
         domain[name]

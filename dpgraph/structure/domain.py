@@ -376,6 +376,12 @@ class Domain:
         """The variables whose nulls hide a value, in order."""
         return tuple(name for name, variable in self.variables.items() if variable.unobserved)
 
+    @cached_property
+    def indicators(self) -> dict[str, str]:
+        """Of variables whose unobserved values were filled, the variable that says whether a value is missing."""
+        filled = (name for name, variable in self.variables.items() if variable.filled not in (None, False))
+        return {name: f"{name} missing" for name in filled if f"{name} missing" in self}
+
     def levels(self, name: str) -> tuple[Level, ...]:
         """The levels of one variable, in order."""
         return self[name].levels

@@ -147,7 +147,7 @@ def sample_rows(
 
     with waiting("sampling", progress):
         codes = sample_codes(value, int(n), source, number)
-        return without_indicators(rows_of(domain, codes, values), holes=holes)
+        return without_indicators(rows_of(domain, codes, values), domain.indicators, holes=holes)
 
 
 def rows_of(domain: Domain, codes: Mapping[str, npt.NDArray[Any]], values: Mapping[str, Any]) -> pd.DataFrame:
@@ -169,9 +169,8 @@ def indicator(name: str) -> str:
     return f"{name} missing"
 
 
-def without_indicators(rows: pd.DataFrame, *, holes: bool) -> pd.DataFrame:
+def without_indicators(rows: pd.DataFrame, signs: Mapping[str, str], *, holes: bool) -> pd.DataFrame:
     """Rows without the indicators of missing values; ``holes`` makes those values null."""
-    signs = {name: indicator(name) for name in rows.columns if indicator(name) in rows.columns}
     kept = rows.drop(columns=list(signs.values())) if signs else rows
     for name, sign in signs.items() if holes else ():
         column = kept[name].astype("Int64") if kept[name].dtype.kind == "i" else kept[name]

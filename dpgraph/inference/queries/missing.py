@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def missing(model: Any, *, interval: float = 0.9) -> pd.DataFrame:
-    """How much of each variable is missing, which causes were assumed, and what complete cases would say.
+    """The share of missing values of each variable, their assumed causes, and the distance of observed values from all.
 
     Args:
         model: As for ``query``: of a network with unobserved values, such as ``dg.posterior`` gives.
@@ -40,13 +40,11 @@ def missing(model: Any, *, interval: float = 0.9) -> pd.DataFrame:
 
     network = drawn_tables(model).network
     rows = {}
-    for name in network.domain.names:
-        if (sign := indicator(name)) in network.domain:
-            share = query(model, sign, interval=interval)
-            seen = query(model, name, {sign: "no"}).mean
-            moved = float(abs(query(model, name).mean - seen).sum() / 2)
-            low, high = share.low[1], share.high[1]
-            rows[name] = [share.mean[1], low, high, ", ".join(network.parents[sign]), moved]
+    for name, sign in network.domain.indicators.items():
+        share = query(model, sign, interval=interval)
+        seen = query(model, name, {sign: "no"}).mean
+        moved = float(abs(query(model, name).mean - seen).sum() / 2)
+        rows[name] = [share.mean[1], share.low[1], share.high[1], ", ".join(network.parents[sign]), moved]
     if not rows:
         raise InferenceError("no variable of the network has unobserved values: declare them missing=dg.UNOBSERVED")
     return pd.DataFrame.from_dict(rows, orient="index", columns=["missing", "low", "high", "because", "moved"])

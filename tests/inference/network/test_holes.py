@@ -236,6 +236,32 @@ def test_synthetic_rows_are_complete_or_have_the_holes_of_the_data():
     assert not holed[["z", "c"]].isna().to_numpy().any()
 
 
+def test_a_variable_of_the_users_own_by_an_indicators_name_is_kept():
+    network = dg.Network.of({"a": ["0", "1"], "a missing": ["no", "yes"]}, {})
+    value = dg.Probabilities(network, {"a": [0.5, 0.5], "a missing": [0.5, 0.5]})
+    assert list(dg.sample_rows(value, 3, 0)) == ["a", "a missing"]
+    assert dg.classifier(value, "a").features == ("a missing",)
+
+
+def test_a_release_that_counts_own_levels_alone_is_kept(tmp_path):
+    """Complete rows counted by the variables of a posterior: the paid release, and what is learned of it."""
+    rows = rows_with_holes()[0].dropna()
+    people = dg.posterior(noisy(rows), method="tables", draws=5, seed=0).network.domain
+    release = noisy(rows, dg.Network.of(people.restrict(["z", "a"]), {"a": ["z"]}))
+    dg.save(release, tmp_path / "release.json")
+    assert dg.load(tmp_path / "release.json", release=True).provenance == release.provenance
+    made = dg.posterior(release, method="tables", draws=5, seed=0)
+    dg.save(made, tmp_path / "made.json")
+    assert dg.load(tmp_path / "made.json").network == made.network
+
+
+def test_causes_beside_the_parents_are_read_by_records_however_long(monkeypatch):
+    monkeypatch.setattr("dpgraph.inference.network.posterior.PATIENCE", 0.0)
+    release = noisy(rows_with_holes(200)[0])
+    assert dg.posterior(release, draws=5, seed=0).method == "tables"
+    assert dg.posterior(release, draws=5, seed=0, missing_because={"a": []}).method == "records"
+
+
 def test_rows_to_predict_may_have_holes():
     made = dg.posterior(noisy(rows_with_holes()[0]), method="tables", draws=50, seed=0)
     found = dg.query_rows(made, "c", {"a": ["1", None], "z": ["1", "1"]})
