@@ -301,8 +301,8 @@ def _show_states(model: HiddenMarkovModel) -> None:
     ]
     where = f"{model.sequence} by {model.time}"
     show(f"\nstates, the cells ({where}) in each, and the next one's probability:\n{plain(moves)}")
-    for name in model.fields:
-        levels, law = model.network.domain.levels(name), model.mean_emission(name)
+    for name in model.emitted:
+        levels, law = model.people.levels(name), model.mean_emission(name)
         rows = [
             {str(name): str(level)} | {f"state {k}": float(law[k, i]) for k in states} for i, level in enumerate(levels)
         ]

@@ -74,7 +74,8 @@ class PrivateHMM(BaseEstimator):
         release_, privacy_cost_, unfinished_release: As of ``PrivateNaiveBayes``.
         model_: The fitted ``HiddenMarkovModel``.
         transition_: The mean of P(next state | state), a DataFrame.
-        emissions_: For each field the mean of P(level | state), a DataFrame.
+        emissions_: For each field the mean of P(level | state), a DataFrame; ``"name missing"`` says how often a value
+            declared ``missing=dg.UNOBSERVED`` is missing.
         states_: P(state) of each cell, shape (sequences, steps, states).
         states_used_: The mean number of states that have a cell.
         choice_: How the number of states was chosen, a ``StateChoice``; None where it was given.
@@ -188,7 +189,7 @@ class PrivateHMM(BaseEstimator):
         model = fit_hmm(released, self.n_states, seed=inference_seed(self.random_state), **settings)
         self.model_, self.held_out_ = model, hidden
         self.transition_, self.states_ = model.transition_frame(), model.state_probabilities
-        self.emissions_ = {name: model.emission_frame(name) for name in model.fields}
+        self.emissions_ = {name: model.emission_frame(name) for name in model.emitted}
         self.states_used_ = float(model.states_used.mean())
         self.diagnostics_, self.choice_ = model.diagnostics, model.choice
 
@@ -218,9 +219,11 @@ class PrivateHMM(BaseEstimator):
         """The number of entries in the steps after the last, as ``HiddenMarkovModel.forecast_counts`` has it."""
         return self._fitted_model().forecast_counts(steps, interval=interval)
 
-    def sample(self, n: int, rng: np.random.Generator | int, *, numbers: Numbers = "uniform") -> pd.DataFrame:
+    def sample(
+        self, n: int, rng: np.random.Generator | int, *, numbers: Numbers = "uniform", holes: bool = False
+    ) -> pd.DataFrame:
         """Synthetic entries of a log, as ``HiddenMarkovModel.sample`` makes them; free."""
-        return self._fitted_model().sample(n, rng, numbers=numbers)
+        return self._fitted_model().sample(n, rng, numbers=numbers, holes=holes)
 
     def predict_fields(self, cells: Any = None, *, interval: float | None = None) -> pd.DataFrame:
         """P(level) of every field for an entry of some cells, by default the held-out ones.

@@ -7,7 +7,7 @@ Given the state of a cell its entries' fields are independent (Foulds et al. 201
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
@@ -19,13 +19,22 @@ from dpgraph.inference.arguments import check_probability, check_whole_number, g
 from dpgraph.inference.draws import MOST_R_HAT, mixing_note
 from dpgraph.inference.markov.evidence import Flags, field_names
 from dpgraph.inference.markov.labels import centred_spread, label_invariant_diagnostics, r_hat_of_predictions
-from dpgraph.inference.network.queries import Numbers, code_columns, numbered, numbers_of, with_nulls
+from dpgraph.inference.network.queries import (
+    YES,
+    Numbers,
+    code_columns,
+    indicator,
+    numbered,
+    numbers_of,
+    with_nulls,
+    without_indicators,
+)
 from dpgraph.inference.queries.tables import DrawnTables, tables_given
 from dpgraph.privacy.checks import near
 from dpgraph.privacy.display import as_html, cell
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Provenance
-from dpgraph.structure.domain import Domain, Level, NetworkError
+from dpgraph.structure.domain import Categories, Domain, Level, NetworkError, hole_codes
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.markov import checked_laws
 from dpgraph.structure.network import Network
@@ -52,7 +61,8 @@ def hmm_network(domain: Domain, sequence: str, time: str) -> Network:
     and by 2 under replace, wherever it goes. Sequences and times are declared, so an empty cell is a cell.
 
     Raises:
-        NetworkError: If the sequence or the time is not declared, both are the same, or there is no field.
+        NetworkError: If the sequence or the time is not declared or has unobserved values, both are the same, there is
+            no field, or one has the name that another's holes need.
 
     >>> domain = Domain.of({"region": ["N", "S"], "month": [1, 2, 3], "kind": ["a", "b"]})
     >>> hmm_network(domain, "region", "month").maximal_families
@@ -70,6 +80,11 @@ def hmm_network(domain: Domain, sequence: str, time: str) -> Network:
         raise NetworkError(f"sequence and time must be two variables; got {sequence!r} for both")
     if len(domain.names) < 3:
         raise NetworkError(f"a hidden Markov model needs a field besides {sequence!r} and {time!r}; declare one")
+    for name in domain.holes:
+        if name in (sequence, time):
+            raise NetworkError(f"an entry without {name!r} has no cell: declare its nulls a level, or leave them out")
+        if indicator(name) in domain:
+            raise NetworkError(f"{indicator(name)!r} is a variable, and the name of one that holes need; rename it")
     parents = {name: [] if name in (sequence, time) else [sequence, time] for name in domain.names}
     return Network.of(domain, parents)
 
@@ -126,12 +141,17 @@ def sequence_laws(emission: Reals, effects: Reals | None) -> Reals:
 class HiddenMarkovModel:
     """Draws from the posterior of a hidden Markov model, states named alike in all of them.
 
+    Whether a value declared ``missing=dg.UNOBSERVED`` is missing depends on the state, and given the state (and the
+    sequence, with effects) not on the value: the levels' law is that of entries that have one (proofs.md P135). A hole
+    is thus evidence of the state, and scores count it; predictions, forecasts and synthetic entries are of values.
+
     Attributes:
         network: As ``hmm_network``.
         sequence: The variable whose levels are the sequences.
         time: The variable whose levels are the time steps, in order.
         transition: P(next state | state), shape (copies, draws, states, states); copies are sampler chains.
-        emissions: For each field P(level | state), shape (copies, draws, states, levels).
+        emissions: For each field P(released level | state), shape (copies, draws, states, levels); a level for nulls is
+            one of them. ``mean_emission`` and ``emission_draws`` are of values.
         states: Shape (copies, draws, sequences, steps).
         log_joint: ln of the joint probability of each draw, up to a constant, shape (copies, draws).
         entries: The expected number of entries of each cell, shape (sequences, steps).
@@ -195,6 +215,17 @@ class HiddenMarkovModel:
         """Every variable but the sequence and the time."""
         return field_names(self.network, self.sequence, self.time)
 
+    @cached_property
+    def people(self) -> Domain:
+        """The variables with their own levels, and for each with holes one that says whether its value is missing."""
+        signs = {indicator(name): Categories(["no", YES]) for name in self.network.domain.holes}
+        return Domain.of({name: one.complete for name, one in self.network.domain.variables.items()} | signs)
+
+    @property
+    def emitted(self) -> tuple[str, ...]:
+        """The variables of ``people`` but the sequence and the time, which predictions are about."""
+        return tuple(name for name in self.people.names if name not in (self.sequence, self.time))
+
     @property
     def n_states(self) -> int:
         """The number of hidden states."""
@@ -206,11 +237,35 @@ class HiddenMarkovModel:
         return self.transition.mean(axis=(0, 1))
 
     def mean_emission(self, name: str) -> Reals:
-        """The posterior mean of P(level | state) of one field, shape (states, levels)."""
-        return self.emissions[name].mean(axis=(0, 1))
+        """The posterior mean of P(level | state) of one of ``emitted``, shape (states, levels)."""
+        return self.emission_draws(name).mean(axis=(0, 1))
+
+    def emission_draws(self, name: str) -> Reals:
+        """Draws of P(level | state) of one of ``emitted``, shape (copies, draws, states, levels)."""
+        return self._of_people(name, self.emissions.__getitem__)
 
     def sequence_laws(self, name: str) -> Reals:
-        """P(level | sequence, state) of one field, shape (draws, sequences or 1, states, levels); 1 without effects."""
+        """P(level | sequence, state) of one of ``emitted``, shape (draws, sequences or 1, states, levels).
+
+        One for all sequences without effects.
+        """
+        return self._of_people(name, self.released_laws)
+
+    def _of_people(self, name: str, released: Callable[[str], Reals]) -> Reals:
+        """The law of values, or of whether one is missing, from that of the released levels."""
+        signs = {indicator(one): one for one in self.network.domain.holes}
+        law = released(signs.get(name, name))
+        if name not in signs and name not in signs.values():
+            return law
+        code, own = hole_codes(self.network.domain[signs.get(name, name)])
+        if name in signs:
+            return np.stack([1 - law[..., code], law[..., code]], axis=-1)
+        seen = law[..., own]
+        total = seen.sum(axis=-1, keepdims=True)
+        return np.divide(seen, total, out=np.full_like(seen, 1 / len(own)), where=total > 0)
+
+    def released_laws(self, name: str) -> Reals:
+        """As ``sequence_laws``, of a field's released levels."""
         flat = self.emissions[name].reshape(-1, self.n_states, self.network.domain.sizes[name])
         own = self.effects[name].reshape(len(flat), -1, flat.shape[2]) if self.effects else None
         return sequence_laws(flat, own)
@@ -263,7 +318,7 @@ class HiddenMarkovModel:
         share = np.stack([(judged == k).mean(axis=2) for k in range(self.n_states)], axis=2)
         each: list[Reals] = []
         for name in self.fields:
-            own = self.sequence_laws(name)
+            own = self.released_laws(name)
             each.append((share[..., None] * (own[:, sequences] if own.shape[1] > 1 else own)).sum(axis=2))
         return np.concatenate(each, axis=2).reshape(*self.log_joint.shape, -1)
 
@@ -284,7 +339,9 @@ class HiddenMarkovModel:
         probabilities = np.take_along_axis(self.state_probabilities, states[..., None], 2)
         return frame.assign(state=states.ravel(), probability=probabilities.ravel())
 
-    def sample(self, n: int, rng: np.random.Generator | int, *, numbers: Numbers = "uniform") -> pd.DataFrame:
+    def sample(
+        self, n: int, rng: np.random.Generator | int, *, numbers: Numbers = "uniform", holes: bool = False
+    ) -> pd.DataFrame:
         """Synthetic entries of a log, with the declared levels and numbers for bins; free.
 
         One posterior draw makes all of them: each entry falls into a cell in proportion to the entries that cells are
@@ -294,6 +351,7 @@ class HiddenMarkovModel:
             n: How many entries, at least 1.
             rng: Randomness for post-processing, or a seed for it; the release is already public.
             numbers: The numbers of a column of bins, as for ``dg.sample_rows``.
+            holes: Where values are unobserved, True for entries with as many nulls as the log's; else complete.
 
         Returns:
             A column for each declared variable, in the domain's order.
@@ -304,7 +362,8 @@ class HiddenMarkovModel:
         import pandas as pd
 
         check_whole_number("n", n, 1)
-        rng, bins = generator(rng), numbered(self.network.domain, numbers)
+        rng, domain = generator(rng), self.people
+        bins = numbered(domain, numbers)
         weights = np.maximum(self.entries, 0.0).ravel()
         if not weights.sum() > 0:
             raise InferenceError("no entries are expected in any cell; there is nothing to draw")
@@ -314,16 +373,15 @@ class HiddenMarkovModel:
         sequences, steps = np.unravel_index(place, self.entries.shape)
         hidden = states[draw, sequences, steps]
         codes = {self.sequence: sequences, self.time: steps}
-        for name in self.fields:
+        for name in self.emitted:
             laws = self.sequence_laws(name)[draw]
             chosen = laws[sequences if len(laws) > 1 else 0, hidden].cumsum(axis=1)
             codes[name] = (rng.random(n)[:, None] * chosen[:, -1:] >= chosen[:, :-1]).sum(axis=1)
-        domain = self.network.domain
         levels = {name: np.array(domain.levels(name), dtype=object) for name in domain.names}
         rows = pd.DataFrame({name: levels[name][codes[name]] for name in domain.names}).infer_objects()
         for name, one in bins.items():
             rows[name] = with_nulls(one, codes[name], numbers_of(one, codes[name], rng, numbers))
-        return rows
+        return without_indicators(rows, domain.indicators, holes=holes)
 
     def transition_frame(self) -> pd.DataFrame:
         """The mean transition matrix, a row for each state."""
@@ -333,10 +391,10 @@ class HiddenMarkovModel:
         return pd.DataFrame(self.mean_transition, index=names, columns=pd.RangeIndex(self.n_states, name="next"))
 
     def emission_frame(self, name: str) -> pd.DataFrame:
-        """The mean emissions of one field, a row for each state, a column for each level."""
+        """The mean emissions of one of ``emitted``, a row for each state, a column for each level."""
         import pandas as pd
 
-        columns = pd.Index(self.network.domain.levels(name), name=name)
+        columns = pd.Index(self.people.levels(name), name=name)
         return pd.DataFrame(self.mean_emission(name), index=pd.RangeIndex(self.n_states, name="state"), columns=columns)
 
     def predict_fields(self, cells: Any = None, *, interval: float | None = None) -> pd.DataFrame:
@@ -356,7 +414,7 @@ class HiddenMarkovModel:
         ends = None if interval is None else tails(check_probability("interval", interval))
         index, places = self._flat_states()[:, cells], np.nonzero(cells)[0] if self.effects else 0
         draws = np.arange(len(index))[:, None]
-        laws = (self.sequence_laws(name)[draws, places, index] for name in self.fields)
+        laws = (self.sequence_laws(name)[draws, places, index] for name in self.emitted)
         return self._of_fields(self._cells(cells), laws, "probability", ends)
 
     def _of_fields(
@@ -366,8 +424,8 @@ class HiddenMarkovModel:
         import pandas as pd
 
         frames: list[pd.DataFrame] = []
-        for name, law in zip(self.fields, laws, strict=True):
-            levels = self.network.domain.levels(name)
+        for name, law in zip(self.emitted, laws, strict=True):
+            levels = self.people.levels(name)
             frame = rows.loc[rows.index.repeat(len(levels))].reset_index(drop=True)
             frame["field"], frame["level"] = name, list(levels) * len(rows)
             frame[mean] = law.mean(axis=0).ravel()
@@ -402,7 +460,7 @@ class HiddenMarkovModel:
         state, frames = np.eye(self.n_states)[self._flat_states()[:, :, -1]], []
         for rows in self._ahead(steps):
             state = state @ transition
-            laws = [(state[:, :, None] @ self.sequence_laws(name))[:, :, 0] for name in self.fields]
+            laws = [(state[:, :, None] @ self.sequence_laws(name))[:, :, 0] for name in self.emitted]
             frames.append(self._of_fields(rows, laws, "mean", ends))
         return pd.concat(frames, ignore_index=True)
 
@@ -485,7 +543,7 @@ class HiddenMarkovModel:
             levels = self.network.domain.sizes[name]
             index = row * levels + codes[name][chosen]
             counts = np.bincount(index, minlength=len(found) * levels).reshape(-1, levels)
-            law = np.log(np.maximum(self.sequence_laws(name), 1e-300))
+            law = np.log(np.maximum(self.released_laws(name), 1e-300))
             for r in range(law.shape[1]):
                 mine = sequences == r if self.effects else np.ones(len(found), bool)
                 log[:, mine] += np.swapaxes(law[:, r] @ counts[mine].T.astype(float), 1, 2)
@@ -640,7 +698,7 @@ def entry_log_probability(model: HiddenMarkovModel, codes: Mapping[str, npt.NDAr
     kinds, which = np.unique(columns, axis=0, return_inverse=True)
     states = model.states.reshape(-1, *model.states.shape[2:]).astype(np.int64)
     draws = np.arange(len(states))[:, None]
-    laws = [np.log(np.maximum(model.sequence_laws(name), 1e-300)) for name in model.fields]
+    laws = [np.log(np.maximum(model.released_laws(name), 1e-300)) for name in model.fields]
 
     def of(part: npt.NDArray[np.int64]) -> Reals:
         """ln P of a block of kinds."""

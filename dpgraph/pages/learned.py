@@ -199,7 +199,7 @@ def _of_hidden_markov(value: HiddenMarkovModel) -> Page:
     table = Table([value.sequence, value.time, "state", "probability"], cells)
     over_time = Section("States over time", [*_mixing(value.note), Words([words]), ribbons, table])
     moving = Section("From state to state", [Shades(states, states, value.mean_transition.tolist(), "from \\ to")])
-    fields = [Section(f"What the states emit: {name}", _emissions(value, name, states)) for name in value.fields]
+    fields = [Section(f"What the states emit: {name}", _emissions(value, name, states)) for name in value.emitted]
     ahead = value.forecast(1, interval=LEVEL)
     rows = [[str(r[0]), r[3], str(r[4]), r[5], r[7], r[8]] for r in ahead.itertuples(index=False)]
     columns = [value.sequence, "field", "level", "probability", "low", "high"]
@@ -216,8 +216,8 @@ def _of_hidden_markov(value: HiddenMarkovModel) -> Page:
 
 
 def _emissions(value: HiddenMarkovModel, name: str, states: list[str]) -> list[Any]:
-    levels = [str(level) for level in value.network.domain.levels(name)]
-    mean, (low, high) = value.mean_emission(name), _ends(value.emissions[name], (0, 1))
+    levels = [str(level) for level in value.people.levels(name)]
+    mean, (low, high) = value.mean_emission(name), _ends(value.emission_draws(name), (0, 1))
     rows = [
         [state, level, float(mean[k, i]), float(low[k, i]), float(high[k, i])]
         for k, state in enumerate(states)

@@ -440,6 +440,12 @@ def undeclared_actions(variable: Variable) -> list[str]:
     return [f"{action}=... one of the levels" for action, level in actions.items() if level is None]
 
 
+def hole_codes(variable: Variable) -> tuple[int, list[int]]:
+    """The code of a released variable's unobserved values, and those of its own levels."""
+    code = variable.levels.index(variable.missing) if isinstance(variable, Categories) else variable.size - 1
+    return code, [at for at in range(variable.size) if at != code]
+
+
 def level_kind(level: object) -> str:
     """A value's kind of level, one of three."""
     if isinstance(level, bool):

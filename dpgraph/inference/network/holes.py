@@ -22,7 +22,7 @@ from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.network.queries import YES, indicator
 from dpgraph.privacy.checks import near
 from dpgraph.privacy.errors import InferenceError, PriorWarning
-from dpgraph.structure.domain import Categories, Domain
+from dpgraph.structure.domain import Categories, Domain, hole_codes
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Holding, Network
 from dpgraph.structure.rules import Rules
@@ -116,9 +116,7 @@ class Holes:
 
     def codes(self, name: str) -> tuple[int, list[int]]:
         """The released code of a hole, and those of the variable's own levels."""
-        variable = self.released.domain[name]
-        code = variable.levels.index(variable.missing) if isinstance(variable, Categories) else variable.size - 1
-        return code, [at for at in range(variable.size) if at != code]
+        return hole_codes(self.released.domain[name])
 
     def completed(
         self, columns: Mapping[str, npt.NDArray[Any]], rng: np.random.Generator
