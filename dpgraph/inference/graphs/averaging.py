@@ -7,8 +7,9 @@ network with every parent that some kept draw has; a table does not vary with pa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,10 @@ from dpgraph.inference.network.by_records import (
 )
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, concentration_tables, evidence_for
+from dpgraph.inference.network.holes import Holes
 from dpgraph.inference.network.posterior import read_prior, seconds_of_records
 from dpgraph.inference.network.prior import HierarchicalPrior
+from dpgraph.inference.network.queries import indicator
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import released_value
 from dpgraph.structure.frozen import FrozenMap
@@ -95,6 +98,27 @@ def _order(network: Network, constraints: Limits) -> Family:
     return tuple(placed)
 
 
+def with_causes(graphs: Graphs, holes: Holes, told: Iterable[str]) -> Graphs:
+    """The graphs of values, as possible, then of indicators, and of released levels, which follow from the two.
+
+    A hole may depend on any variable but its own, or on those that were told.
+    """
+    many, at = len(graphs.order), holes.places
+    order = (*(at[name] for name in graphs.order), *map(indicator, holes.because), *holes.because)
+    number = {name: v for v, name in enumerate(order)}
+    may, fixed = (np.pad(part, (0, len(order) - many)) for part in (graphs.may, graphs.fixed))
+    most = np.pad(graphs.most, (0, len(order) - many), constant_values=MOST_PARENTS)
+    for name, parents in holes.because.items():
+        sign = number[indicator(name)]
+        if name in told:
+            fixed[sign, [number[at[parent]] for parent in parents]] = True
+        else:
+            may[sign, :many] = True
+            may[sign, number[at[name]]] = False
+        fixed[number[name], [number[at[name]], sign]] = True
+    return Graphs(order, may, fixed, most, graphs.cells)
+
+
 def widest(graphs: Graphs, sizes: Mapping[str, int]) -> int:
     """The cells of the largest table that holds a variable and all the parents that it may have."""
     levels = np.array([sizes[name] for name in graphs.order], float)
@@ -122,8 +146,12 @@ def averaged_posterior(
     draws: int = 1000,
     seed: int | np.random.Generator | None = None,
     progress: bool = False,
+    missing_because: Mapping[str, Iterable[str]] | None = None,
 ) -> PosteriorDraws:
-    """Draws of tables and graphs from a release, in the order of a chosen graph and under its constraints."""
+    """Draws of tables and graphs from a release, in the order of a chosen graph and under its constraints.
+
+    Unobserved values are filled given each graph; the causes of holes are drawn too, unless they were told.
+    """
     check_whole_number("draws", draws, 1)
     if not isinstance(method, Records) and not (isinstance(method, str) and method in ("auto", "records")):
         raise InferenceError(
@@ -135,16 +163,21 @@ def averaged_posterior(
     if hierarchy.ordered:
         raise InferenceError('averaged graphs have no prior along bins: leave ordered out, or take graphs="chosen"')
     value, provenance = released_value(noisy)
-    graphs = possible_graphs(network, constraints)
-    if (cells := widest(graphs, network.domain.sizes)) > MOST_CELLS:
+    graphs, holes = possible_graphs(network, constraints), Holes.of(network, missing_because)
+    given, start = evidence_for(network, value), network
+    if holes is not None:
+        graphs = with_causes(graphs, holes, missing_because or {})
+        given, start = holes.evidence(given), holes.records
+    if (cells := widest(graphs, start.domain.sizes)) > MOST_CELLS:
         raise InferenceError(
             f"a variable and all the parents that it may have span {cells:,} cells, and averaging takes at most "
             f'{MOST_CELLS:,}: forbid edges, name fewer variables, or leave graphs="chosen"'
         )
-    given = evidence_for(network, value)
-    settings = {"draws": draws, "progress": progress, "hierarchy": hierarchy}
+    settings: dict[str, Any] = {"draws": draws, "progress": progress, "hierarchy": hierarchy}
     settings |= vars(method) if isinstance(method, Records) else {}
-    made = draw_averaged(given, network, graphs, rng=seeded(seed), **settings).judged()
+    settings["fixed"] = {} if holes is None else holes.follows
+    made = draw_averaged(given, start, graphs, rng=seeded(seed), **settings)
+    made = (made if holes is None else holes.of_records(made)).judged()
     warn_if_not_mixed(made.diagnostics)
     return replace(made, provenance=provenance, reason="graphs are drawn with their tables")
 
@@ -162,16 +195,17 @@ def draw_averaged(
     thin: int = 1,
     progress: bool = False,
     hierarchy: HierarchicalPrior = TABLE_PRIOR,
+    fixed: Mapping[str, Reals] = MappingProxyType({}),
 ) -> PosteriorDraws:
     """Draws tables and graphs from their posterior given a release (proofs.md P118).
 
     Chains start from one possible graph; each keeps ``draws`` draws, every ``thin`` sweeps. The result is of the
-    network with every parent that some draw has.
+    network with every parent that some draw has. ``fixed`` has the tables of variables that follow from their parents.
     """
     plan = Plan(draws, burn_in, thin)
 
     def chain(_: int, own: np.random.Generator) -> GraphChain:
-        return GraphChain(given, start, graphs, plan, passes, hierarchy, own)
+        return GraphChain(given, start, graphs, plan, passes, hierarchy, own, fixed)
 
     with progress_bar(progress, plan.sweeps, "sweeps of each chain") as tick:
         done = run_chains(chain, plan, rng.spawn(chains), tick)
@@ -222,14 +256,17 @@ class GraphChain:
         passes: int,
         hierarchy: HierarchicalPrior,
         rng: np.random.Generator,
+        fixed: Mapping[str, Reals],
     ) -> None:
-        self.given, self.network, self.graphs, self.rng = given, start, graphs, rng
+        self.given, self.network, self.graphs, self.rng, self.fixed = given, start, graphs, rng, fixed
         self.burn_in, self.passes, self.hierarchy = plan.burn_in, passes, hierarchy
         self.sizes = start.domain.sizes
         self.levels = np.array([self.sizes[name] for name in graphs.order], np.int64)
         self.on = np.array([[other in start.parents[name] for other in graphs.order] for name in graphs.order])
-        self.latent = Latent.of(replace(given, network=start), concentration_tables(start, 1.0), rng, len(graphs.order))
-        self.centres = np.concatenate([np.full(self.sizes[name], 1 / self.sizes[name]) for name in start.order])
+        self.latent = Latent.of(replace(given, network=start), self._prior(start), rng, len(graphs.order))
+        self.centres = np.concatenate(
+            [np.full(self.sizes[name], 0.0 if name in fixed else 1 / self.sizes[name]) for name in start.order]
+        )
         self._lay_out(self.latent.counts)
         self.drawn: list[tuple[Network, Reals]] = []
         self.n = np.empty(plan.draws, np.int64)
@@ -288,11 +325,15 @@ class GraphChain:
         records = self.latent.records[: self.latent.n]
         return {name: records[:, v].astype(np.int64) for v, name in enumerate(self.network.order)}
 
+    def _prior(self, network: Network) -> dict[str, Reals]:
+        """Concentrations where a chain starts, and of tables that stay."""
+        return {**concentration_tables(network, 1.0), **self.fixed}
+
     def _lay_out(self, counts: Integers) -> None:
         """Sets what follows from the graph."""
         network = self.network
         given = replace(self.given, network=network)
-        self.layout: Layout = kernel_layout(given, concentration_tables(network, 1.0))
+        self.layout: Layout = kernel_layout(given, self._prior(network))
         self.latent.counts = counts.astype(np.int64)
         self.rows = np.array([network.cells(network.parents[name]) for name in network.order], np.int64)
         self.place = np.array([self.graphs.order.index(name) for name in network.order])

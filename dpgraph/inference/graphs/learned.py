@@ -170,9 +170,7 @@ class LearnedNetwork:
         """
         if graphs not in ("auto", "chosen", "averaged"):
             raise InferenceError(f"graphs must be 'auto', 'chosen' or 'averaged'; got {graphs!r:.60}")
-        if self.network.domain.holes and settings.get("method") != "refitted":
-            if graphs == "averaged":
-                raise InferenceError("averaged graphs do not fill unobserved values; leave graphs out")
+        if self.network.domain.holes and settings.get("method") != "refitted" and graphs != "averaged":
             return posterior(self.release, network=self.network, **settings)
         value, provenance = released_value(self.release)
         tables = holds_families(value, self.network)

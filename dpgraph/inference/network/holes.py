@@ -90,6 +90,11 @@ class Holes:
         """The variables whose holes have other parents than they have in the network."""
         return tuple(name for name, parents in self.because.items() if parents != self.released.parents[name])
 
+    @property
+    def places(self) -> dict[str, str]:
+        """Each variable of the people by its name in the network of records."""
+        return {name: hidden(name) if name in self.because else name for name in self.people.domain.names}
+
     def evidence(self, given: Evidence) -> Evidence:
         """The same tables, of the network of records."""
         holding = Holding(self.released, (table.variables for table in given.tables))
@@ -105,13 +110,17 @@ class Holes:
 
     def concentration(self, cells: float) -> dict[str, Reals]:
         """Dirichlet concentrations of the network of records: a released level follows from value and indicator."""
-        found = concentration_tables(self.records, cells)
+        return concentration_tables(self.records, cells) | self.follows
+
+    @property
+    def follows(self) -> dict[str, Reals]:
+        """Of each released variable which level follows from value and indicator."""
+        found = {}
         for name in self.because:
             code, own = self.codes(name)
-            follows = np.zeros(self.records.shape(self.records.family(name)))
-            follows[own, range(len(own)), 0] = 1.0
-            follows[code, :, 1] = 1.0
-            found[name] = follows
+            found[name] = np.zeros(self.records.shape(self.records.family(name)))
+            found[name][own, range(len(own)), 0] = 1.0
+            found[name][code, :, 1] = 1.0
         return found
 
     def codes(self, name: str) -> tuple[int, list[int]]:
@@ -133,13 +142,15 @@ class Holes:
         return found
 
     def of_records(self, drawn: PosteriorDraws) -> PosteriorDraws:
-        """Draws of the people from those of the network of records."""
-        place = {name: hidden(name) if name in self.because else name for name in self.people.domain.names}
+        """Draws of the people from those of the network of records, or of another graph over the same variables."""
+        back = {at: name for name, at in self.places.items()}
         parts = {
-            field: FrozenMap((name, getattr(drawn, field)[at]) for name, at in place.items())
+            field: FrozenMap((name, getattr(drawn, field)[at]) for name, at in self.places.items())
             for field in ("tables", "means", "records")
+            if getattr(drawn, field) is not None
         }
-        return replace(drawn, network=self.people, **parts)
+        parents = {name: [back[one] for one in drawn.network.parents[at]] for name, at in self.places.items()}
+        return replace(drawn, network=Network.of(self.people.domain, parents, self.people.rules), **parts)
 
     def of_released(self, drawn: PosteriorDraws | DirichletPosterior) -> Any:
         """The people's tables from those of the released network, whose rows without a hole in a family tell of it.

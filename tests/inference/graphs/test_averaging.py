@@ -11,10 +11,11 @@ from scipy.stats import binom
 
 import dpgraph as dg
 from dpgraph.inference.graphs import averaging
-from dpgraph.inference.graphs.averaging import Graphs, draw_averaged, possible_graphs
+from dpgraph.inference.graphs.averaging import Graphs, draw_averaged, possible_graphs, with_causes
 from dpgraph.inference.graphs.constraints import constraints_within
 from dpgraph.inference.network import by_records
 from dpgraph.inference.network.evidence import evidence_for
+from dpgraph.inference.network.holes import Holes
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.privacy.measurements import DiscreteLaplace
 
@@ -110,6 +111,53 @@ def test_graphs_are_drawn_by_their_exact_posterior_probability(long_run):
     for (above_b, above_c), share in exact().items():
         here = (b == ("a" in above_b)) & (c[0] == ("a" in above_c)) & (c[1] == ("b" in above_c))
         batches = here.reshape(-1, 200).mean(axis=1)
+        error = batches.std(ddof=1) / math.sqrt(batches.size)
+        assert error < 0.02
+        assert abs(batches.mean() - share) < 6 * error
+
+
+#: A variable z, and a, whose level of nulls stands between its own.
+HOLED = dg.Network.of({"z": [0, 1], "a": dg.Categories([0, -1, 1], missing=dg.UNOBSERVED(-1))}, {})
+COUNTED = [[2, 1, -1], [0, 2, 2]]
+
+
+def exact_with_holes():
+    """P(z is a parent of a, z is a cause of a's holes | release) by every table of z, a and mask of four rows."""
+    found = dict.fromkeys(itertools.product((False, True), repeat=2), 0.0)
+    for bars in itertools.combinations(range(N + 7), 7):
+        ends = (-1, *bars, N + 7)
+        flat = [ends[i + 1] - ends[i] - 1 for i in range(8)]
+        table = np.array(flat).reshape(2, 2, 2)
+        seen = np.stack([table[:, 0, 0], table[:, :, 1].sum(axis=1), table[:, 1, 0]], axis=1)
+        weight = math.exp(gammaln(N + 1) - sum(gammaln(k + 1) for k in flat))
+        weight *= math.exp(-np.abs(np.array(COUNTED) - seen).sum() / SCALE) * column([table.sum(axis=(1, 2))])
+        value = {False: column([table.sum(axis=(0, 2))]), True: column(table.sum(axis=2))}
+        hole = {False: column([table.sum(axis=(0, 1))]), True: column(table.sum(axis=1))}
+        for one, other in found:
+            found[one, other] += weight * value[one] * hole[other]
+    total = sum(found.values())
+    return {key: value / total for key, value in found.items()}
+
+
+@pytest.mark.proof
+def test_the_causes_of_holes_are_drawn_with_the_graph():
+    """As above; the values of unseen rows are filled given each graph."""
+    noisy = dg.results.NoisyCounts(
+        dg.all_pairs(HOLED.domain), {("z", "a"): np.array(COUNTED)}, {("z", "a"): DiscreteLaplace(SCALE)}, N
+    )
+    holes = Holes.of(HOLED, None)
+    constraints = constraints_within(dg.Constraints(max_parents=1, order=["z", "a"]), HOLED.domain)
+    graphs = with_causes(possible_graphs(HOLED, constraints), holes, ())
+    drawn = holes.of_records(
+        draw_averaged(
+            holes.evidence(evidence_for(HOLED, noisy)), holes.records, graphs, rng=np.random.default_rng(1),
+            draws=4000, burn_in=300, hierarchy=HIERARCHY, fixed=holes.follows,
+        )
+    )  # fmt: skip
+    assert drawn.network.parents == {"z": (), "a": ("z",), "a missing": ("z",)}
+    value, hole = (np.abs(np.diff(drawn.tables[name], axis=3)).max(axis=(2, 3)) > 0 for name in ("a", "a missing"))
+    for (one, other), share in exact_with_holes().items():
+        batches = ((value == one) & (hole == other)).reshape(-1, 200).mean(axis=1)
         error = batches.std(ddof=1) / math.sqrt(batches.size)
         assert error < 0.02
         assert abs(batches.mean() - share) < 6 * error

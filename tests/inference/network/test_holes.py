@@ -349,8 +349,14 @@ def test_a_learned_network_answers_about_the_people():
     learned = dg.learn_network(rows, CHAIN.domain, epsilon=20)
     assert abs(dg.query(learned, "a").mean[1] - among_all) < 0.08
     assert learned.posterior(method="refitted", draws=5, seed=0).network.domain == CHAIN.domain
-    with pytest.raises(InferenceError, match="averaged graphs do not fill"):
-        learned.posterior(graphs="averaged")
+    short = dg.methods.Records(chains=1, burn_in=100)
+    averaged = learned.posterior(graphs="averaged", method=short, draws=100, seed=0)
+    assert abs(dg.query(averaged, "a").mean[1] - among_all) < 0.08
+    assert averaged.network.parents["a missing"] == ("z",)  # of .1 and .7 of 1000 rows each
+    told = learned.posterior(graphs="averaged", method=short, draws=5, seed=0, missing_because={"a": ["c"]})
+    assert told.network.parents["a missing"] == ("c",)
+    with pytest.raises(InferenceError, match="its own holes"):
+        learned.posterior(graphs="averaged", missing_because={"a": ["a"]})
 
 
 @pytest.mark.parametrize("estimator", [dg.PrivateNaiveBayes, dg.PrivateClassifier])
