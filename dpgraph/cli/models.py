@@ -279,6 +279,21 @@ def report(source: str, html: Path | None, dataset: str | None, beside: bool) ->
 
     if isinstance(value, HiddenMarkovModel):
         _show_states(value)
+    _show_missing(value)
+
+
+def _show_missing(value: Any) -> None:
+    """How much is missing of each variable of a posterior with unobserved values."""
+    from dpgraph.inference.network.draws import PosteriorDraws
+    from dpgraph.inference.network.plug_in import DirichletPosterior
+    from dpgraph.inference.queries.missing import missing
+
+    if isinstance(value, PosteriorDraws | DirichletPosterior) and value.network.domain.indicators:
+        rows = missing(value).rename_axis("variable").reset_index().to_dict("records")
+        show(
+            "\nthe share missing, with a 90 % interval, what it was assumed to depend on, and how far observed values\n"
+            f"are from those of all people, in total variation:\n{plain(rows)}"
+        )
 
 
 def _value_of(source: str, beside: bool) -> Any:

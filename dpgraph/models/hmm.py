@@ -219,7 +219,7 @@ class HiddenMarkovModel:
     def people(self) -> Domain:
         """The variables with their own levels, and for each with holes one that says whether its value is missing."""
         signs = {indicator(name): Categories(["no", YES]) for name in self.network.domain.holes}
-        return Domain.of({name: one.complete for name, one in self.network.domain.variables.items()} | signs)
+        return Domain.of(dict(self.network.domain.complete.variables) | signs)
 
     @property
     def emitted(self) -> tuple[str, ...]:

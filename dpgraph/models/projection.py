@@ -164,8 +164,9 @@ def regression(
         interval: The probability of the intervals.
 
     Of a release of all pairs, or a network learned of one, a line is read off the pairs themselves, without a graph,
-    and a curve has the pairs' line; the graph only tells how it bends. A slope is normal beforehand: one deviation is
-    half the target's range, from the middle of a feature to its end or from the first level to another.
+    and a curve has the pairs' line; the graph only tells how it bends. Where values are unobserved a line is of draws
+    of the graph, which fill them (multiple imputation). A slope of pairs is normal beforehand: one deviation is half
+    the target's range, from the middle of a feature to its end or from the first level to another.
 
     Raises:
         NetworkError: If a variable is unknown.

@@ -14,6 +14,7 @@ from dpgraph.inference.graphs.learned import LearnedNetwork, strength
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.queries.answer import Answer
+from dpgraph.inference.queries.missing import missing
 from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
@@ -155,9 +156,27 @@ def _of_posterior(value: DirichletPosterior | PosteriorDraws) -> Page:
         )
         notes = [Words([words], "advice")]
     section, data = tables_section(value.network, value.mean().tables, value.interval(LEVEL), *notes)
+    holes = [_missing(value)] if value.network.domain.indicators else []
     how = [computed(value)] if isinstance(value, PosteriorDraws) else []
     title = f"Posterior of a network of {_counted(value.network)}"
-    return Page(title, said, [protection(value.provenance), section, *how], data)
+    return Page(title, said, [protection(value.provenance), section, *holes, *how], data)
+
+
+def _missing(value: DirichletPosterior | PosteriorDraws) -> Section:
+    """How much is missing of each variable, and how it was filled."""
+    frame = missing(value, interval=LEVEL)
+    words = (
+        "Probabilities are of all people, whether or not their value was observed. That rests on an assumption: given "
+        "its causes, whether a value is missing does not depend on the value. No data can check it; "
+        "questions.sensitivity says how answers move without it."
+    )
+    note = (
+        f"missing: the share of people without a value, with {LEVEL:.0%} intervals. because: what that was assumed to "
+        "depend on. moved: how far the variable's probabilities among observed values are from those of all people, in "
+        "total variation."
+    )
+    rows = [[str(name), *map(float, row[:3]), row[3] or "nothing", float(row[4])] for name, *row in frame.itertuples()]
+    return Section("Missing values", [Words([words]), Table(["variable", *frame.columns], rows, note)])
 
 
 @page_of.register

@@ -376,6 +376,11 @@ class Domain:
         """The variables whose nulls hide a value, in order."""
         return tuple(name for name, variable in self.variables.items() if variable.unobserved)
 
+    @property
+    def complete(self) -> Domain:
+        """The same variables with their own levels alone; strict no more."""
+        return Domain(FrozenMap((name, variable.complete) for name, variable in self.variables.items()))
+
     @cached_property
     def indicators(self) -> dict[str, str]:
         """Of variables whose unobserved values were filled, the variable that says whether a value is missing."""

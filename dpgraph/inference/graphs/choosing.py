@@ -83,17 +83,24 @@ def domain_of(model: Any) -> Domain:
     """The domain of what ``learned_from`` makes of a model, before anything is chosen or drawn."""
     value, _ = released_value(model)
     if isinstance(value, NoisyCounts | NoisyCoefficients | JointCounts):
-        return declared_domain(value)
+        return declared_domain(value).complete
+    if isinstance(value, LearnedNetwork):
+        return value.network.domain.complete
     network = getattr(value, "network", None)
     return (network if isinstance(network, Network) else drawn_tables(model).network).domain
 
 
 def pairs_that_hold(model: Any, names: Family) -> Pairs | None:
-    """What a release says of each pair of some variables; None if it lacks one, or has a graph of its own."""
+    """What a release says of each pair of some variables; None if it lacks one, or has a graph of its own.
+
+    Pairs count unobserved values, so of variables that have some they say nothing by themselves.
+    """
     value = released_value(model.release if isinstance(model, LearnedNetwork) else model)[0]
     if not isinstance(value, NoisyCounts | NoisyCoefficients | JointCounts):
         return None
     if not isinstance(model, LearnedNetwork) and not isinstance(single_releases(value)[0].network, Margins):
+        return None
+    if not set(names).isdisjoint(declared_domain(value).holes):
         return None
     pairs = read_pairs(value)
     ordered = sorted(names, key=pairs.domain.names.index)

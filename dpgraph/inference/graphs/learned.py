@@ -153,13 +153,15 @@ class LearnedNetwork:
         ``method="refitted"`` fits the chosen graph's tables again to pairs drawn given the release: seconds at any
         number of rows. It is the default where chains are forecast to take more than a minute.
 
-        Unobserved values are filled given the chosen graph, as by ``dg.posterior``; ``"refitted"`` and
-        ``probabilities`` have a level for nulls.
+        Unobserved values are filled given the chosen graph, as by ``dg.posterior``, or given each drawn one; the causes
+        of holes are then drawn too, unless ``missing_because`` names them. ``"refitted"`` and ``probabilities`` have a
+        level for nulls.
 
         Args:
             graphs: ``"averaged"``, ``"chosen"``, or ``"auto"``: averaged in small domains, where chains of records are
-                forecast to take a minute at most or are the only way, without another method or a numeric prior.
-            settings: As for ``dg.posterior``: prior, method, draws, seed, progress.
+                forecast to take a minute at most or are the only way, without another method or a numeric prior;
+                chosen where values are unobserved.
+            settings: As for ``dg.posterior``: prior, method, draws, seed, progress, missing_because.
 
         Returns:
             ``PosteriorDraws``.
@@ -170,6 +172,13 @@ class LearnedNetwork:
         """
         if graphs not in ("auto", "chosen", "averaged"):
             raise InferenceError(f"graphs must be 'auto', 'chosen' or 'averaged'; got {graphs!r:.60}")
+        if settings.get("missing_because") is None:
+            settings.pop("missing_because", None)
+        elif settings.get("method") == "refitted" or not self.network.domain.holes:
+            raise InferenceError(
+                "missing_because is for values declared missing=dg.UNOBSERVED, and for methods that fill them, which "
+                '"refitted" does not'
+            )
         if self.network.domain.holes and settings.get("method") != "refitted" and graphs != "averaged":
             return posterior(self.release, network=self.network, **settings)
         value, provenance = released_value(self.release)

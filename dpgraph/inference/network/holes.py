@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -71,13 +71,14 @@ class Holes:
             if unknown := [one for one in parents if one not in known]:
                 hint = near(unknown[0], known)
                 raise InferenceError(f"missing_because of {name!r}: no variable {unknown[0]!r}{hint}")
-        complete = {name: variable.complete for name, variable in network.domain.variables.items()}
         signs = {indicator(name): Categories(["no", YES]) for name in names}
         itself = {name: hidden(name) if name in names else name for name in known}
         rules = [{itself[one]: levels for one, levels in rule.items()} for rule in network.rules.impossible]
         reasons_known = {indicator(name): parents for name, parents in reasons.items()}
         people = Network.of(
-            Domain.of(complete | signs), {**network.parents, **reasons_known}, Rules(network.rules.impossible)
+            Domain.of(dict(network.domain.complete.variables) | signs),
+            {**network.parents, **reasons_known},
+            Rules(network.rules.impossible),
         )
         parents = {itself[name]: [itself[one] for one in family] for name, family in people.parents.items()}
         variables = {itself[name]: variable for name, variable in people.domain.variables.items()}
@@ -203,7 +204,7 @@ def _told(names: tuple[str, ...], because: Any) -> dict[str, Family]:
     """The parents of indicators that were told."""
     if because is None:
         return {}
-    if not isinstance(because, Mapping) or any(isinstance(parents, str) for parents in because.values()):
+    if not isinstance(because, Mapping) or not all(map(_are_names, because.values())):
         raise InferenceError(f"missing_because maps variables to lists of names; got {because!r:.60}")
     if unknown := [name for name in because if name not in names]:
         raise InferenceError(
@@ -211,3 +212,11 @@ def _told(names: tuple[str, ...], because: Any) -> dict[str, Family]:
             "declare it with missing=dg.UNOBSERVED"
         )
     return {name: tuple(dict.fromkeys(parents)) for name, parents in because.items()}
+
+
+def _are_names(parents: object) -> bool:
+    return (
+        isinstance(parents, Collection)
+        and not isinstance(parents, str)
+        and all(isinstance(one, str) for one in parents)
+    )

@@ -84,6 +84,8 @@ def network_posterior(
     if isinstance(asked, Normal):
         check_no_rules(network, "method 'normal'", "methods 'records' and 'tables' do")
     if isinstance(asked, methods.PlugIn) and hierarchy is None:
+        if holes is not None and isinstance(noisy, NoisyCounts):
+            holes.warn_if_unseen([evidence(noisy)])
         plugged = plug_in_posterior(noisy, prior=cells, counts=asked.counts, progress=progress)
         return plugged if holes is None else holes.of_released(plugged)
     if isinstance(noisy, Tables):
@@ -181,6 +183,7 @@ def posterior_beyond_tables(
     given, concentration = evidence_for(network, value), concentration_tables(network, cells)
     settings |= {"hierarchy": hierarchy, "public": public, "progress": progress}
     if holes is not None:
+        holes.warn_if_unseen([given])
         given, concentration = holes.evidence(given), holes.concentration(cells)
     made = draw_by_records(given, concentration, rng=rng, draws=draws, **settings)
     return replace(made if holes is None else holes.of_records(made), reason="no table holds some family")
