@@ -2,12 +2,13 @@
 
     python benchmarks/missing_values.py [--worlds 20] [--n 1000 10000]
     python benchmarks/missing_values.py --real [--worlds 5]
+    python benchmarks/missing_values.py --own [--worlds 5]
     python benchmarks/missing_values.py --wrong [--worlds 20]
 
 Every second variable has holes: completely at random, or three times as many at the first level of a parent as at its
 last. Printed are the mean total variation of all pairs of neighbours and the share of 90 % intervals of their cells
-that hold the truth. ``--real`` deletes values of Adult and of votes at random given education and party; ``--wrong``
-has holes that the value itself explains.
+that hold the truth. ``--real`` deletes values of Adult and of votes at random given education and party; ``--own``
+releases how many of Adult's own values are missing; ``--wrong`` has holes that the value itself explains.
 """
 
 from __future__ import annotations
@@ -117,11 +118,9 @@ def measured(model, share: float, kind: str, epsilon: float, n: int, seed: int) 
     return found
 
 
-def adult() -> tuple:
-    """Rows of Adult whose work is known, a network, the variables to delete, and how often by education."""
-    rows = pd.read_csv(DATA / "adult.csv")
-    rows = rows[(rows["workclass"] < 8) & (rows["occupation"] < 14)]  # the last codes are question marks
-    made = pd.DataFrame(
+def coarse(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of Adult by few levels."""
+    return pd.DataFrame(
         {
             "age": (rows["age"] // 15).clip(upper=3).astype(str),
             "education": pd.cut(rows["education-num"], [-1, 7, 9, 12, 16], labels=["0", "1", "2", "3"]).astype(str),
@@ -131,6 +130,40 @@ def adult() -> tuple:
             "income": rows["income>50K"].astype(str),
         }
     )
+
+
+def own(worlds: int) -> None:
+    """The shares of Adult's own question marks, the last code of three columns, as a posterior has them."""
+    rows = pd.read_csv(DATA / "adult.csv")
+    made = coarse(rows).assign(country=rows["native-country"].astype(str))
+    marks = {"work": "8", "occupation": "14", "country": "41"}
+    real = {name: float((made[name] == mark).mean()) for name, mark in marks.items()}
+    domain = {
+        name: dg.Categories(sorted(made[name].unique()), missing=dg.UNOBSERVED(marks[name]))
+        if name in marks
+        else sorted(made[name].unique())
+        for name in made
+    }
+    parents = {"occupation": ["education", "sex"], "work": ["occupation"], "country": ["education"]}
+    network = dg.Network.of(domain, parents)
+    for epsilon in (0.1, 1):
+        found: dict = {}
+        for seed in range(worlds):
+            noisy = dg.release(dg.count(made, network), dg.LaplaceMechanism(epsilon=epsilon), budget=dg.Budget(epsilon))
+            lines = dg.questions.missing(dg.posterior(noisy, draws=DRAWS, seed=seed))
+            for name, line in lines.to_dict("index").items():
+                found.setdefault(name, []).append([line[one] for one in ("missing", "low", "high", "moved")])
+        for name, each in found.items():
+            table = np.array(each)
+            held = int(((table[:, 1] <= real[name]) & (real[name] <= table[:, 2])).sum())
+            said = " ".join(f"{value:.4f}" for value in (*table[0], np.sqrt(np.mean((table[:, 0] - real[name]) ** 2))))
+            print(f"{name} {epsilon}: real {real[name]:.4f}, first: missing low high moved, error {said}, held {held}")
+
+
+def adult() -> tuple:
+    """Rows of Adult whose work is known, a network, the variables to delete, and how often by education."""
+    rows = pd.read_csv(DATA / "adult.csv")
+    made = coarse(rows[(rows["workclass"] < 8) & (rows["occupation"] < 14)])  # the last codes are question marks
     parents = {
         "occupation": ["education", "sex"],
         "work": ["occupation"],
@@ -246,11 +279,12 @@ def main() -> None:
     parser.add_argument("--share", type=float, nargs="+", default=[0.1, 0.3, 0.5])
     parser.add_argument("--kind", nargs="+", default=["at random", "parent"])
     parser.add_argument("--real", action="store_true")
+    parser.add_argument("--own", action="store_true")
     parser.add_argument("--wrong", action="store_true")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    if args.real or args.wrong:
-        (real if args.real else wrong)(args.worlds)
+    if args.real or args.own or args.wrong:
+        (real if args.real else own if args.own else wrong)(args.worlds)
         return
     for setting in itertools.product(args.networks, args.n, args.epsilon, args.share, args.kind):
         name, n, epsilon, share, kind = setting

@@ -304,6 +304,28 @@ def test_posterior_numbers_are_those_of_the_value(released):
         assert len(table["given"]) == draws.mean().table(name)[0].size
 
 
+@pytest.mark.parametrize("method", ["tables", "plug-in"])
+def test_a_posterior_with_unobserved_values_says_how_they_were_filled(method, tmp_path, monkeypatch):
+    """On its page and in the command's report: the share, its interval, the causes, the distance of those observed."""
+    domain = {"a": DOMAIN["a"], HOSTILE: dg.Categories([0, 1, 2], missing=dg.UNOBSERVED(-1))}
+    rows = pd.DataFrame({"a": ["x", "y"] * 200, HOSTILE: [0, 1, 2, None] * 100}).astype({HOSTILE: "Int64"})
+    network = dg.Network.of(domain, {HOSTILE: ["a"]})
+    noisy = dg.release(dg.count(rows, network), dg.LaplaceMechanism(5), budget=dg.Budget(5))
+    value = dg.posterior(noisy, method=method, draws=50)
+    (line,) = dg.questions.missing(value).to_dict("records")
+    assert abs(line["missing"] - 0.25) < 0.1  # 100 of 400 rows
+    page = html_of(value)
+    said = " ".join(texts_of(page).split())
+    numbers = " ".join(number(line[name]) for name in ("missing", "low", "high"))
+    assert f"{HOSTILE} {numbers} a {number(line['moved'])}" in said
+    assert "Probabilities are of all people" in said
+    monkeypatch.chdir(tmp_path)
+    dg.save(value, "value.json")
+    told = CliRunner().invoke(main, ["report", "value.json"]).output
+    assert f"{line['missing']:.3g}" in told
+    assert "the share missing" in told
+
+
 def test_released_numbers_are_those_of_the_value(released):
     data = data_of(html_of(released))
     for i, family in enumerate(released.value.network.families):
