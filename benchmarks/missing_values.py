@@ -144,7 +144,7 @@ def own(worlds: int) -> None:
         else sorted(made[name].unique())
         for name in made
     }
-    parents = {"occupation": ["education", "sex"], "work": ["occupation"], "country": ["education"]}
+    parents = {"occupation": ["education", "sex"], "work": ["education"], "country": ["education"]}
     network = dg.Network.of(domain, parents)
     for epsilon in (0.1, 1):
         found: dict = {}

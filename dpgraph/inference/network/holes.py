@@ -21,7 +21,7 @@ from dpgraph.inference.network.evidence import Evidence, concentration_tables
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.network.queries import YES, indicator
 from dpgraph.privacy.checks import near
-from dpgraph.privacy.errors import InferenceError, PriorWarning
+from dpgraph.privacy.errors import ApproximationWarning, InferenceError, PriorWarning
 from dpgraph.structure.domain import Categories, Domain, hole_codes
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Holding, Network
@@ -30,6 +30,8 @@ from dpgraph.structure.tables import Reals
 
 #: Standard deviations of its noise below which the number of observed values is mostly prior.
 HIDDEN_VALUES = 2.0
+#: The share of draws in which what they say is taken to be so.
+SURELY = 0.99
 
 
 def hidden(name: str) -> str:
@@ -167,6 +169,8 @@ class Holes:
         lead = 0 if isinstance(drawn, DirichletPosterior) else 2
         found: dict[str, Reals] = {}
         for name, table in (drawn.concentration if isinstance(drawn, DirichletPosterior) else drawn.tables).items():
+            if lead and name in self.because:
+                self._warn_if_together(name, np.take(table, self.codes(name)[0], axis=lead))
             for axis, one in enumerate(self.released.parents[name], lead + 1):
                 table = table.take(self.codes(one)[1], axis=axis) if one in self.because else table
             if name in self.because:
@@ -178,6 +182,23 @@ class Holes:
             return DirichletPosterior(self.people, FrozenMap(found), drawn.provenance)
         shares = FrozenMap((name, table / table.sum(axis=lead, keepdims=True)) for name, table in found.items())
         return replace(drawn, network=self.people, tables=shares, means=None, records=None)
+
+    def _warn_if_together(self, name: str, gone: Reals) -> None:
+        """Warns where a variable is missing more often with a parent than at any value of the parent.
+
+        No law given the parent's value says so. ``gone`` are draws of the share missing, axes (chain, draw, *parents).
+        """
+        for axis, one in enumerate(self.released.parents[name], 2):
+            if one in self.because:
+                code, own = self.codes(one)
+                more = gone.take(code, axis=axis) > gone.take(own, axis=axis).max(axis=axis)
+                if (more.mean(axis=(0, 1)) > SURELY).any():
+                    warnings.warn(
+                        f"{name!r} is missing more often where {one!r} is than at any of its values, so its holes have "
+                        f"another cause than was assumed: missing_because={{{name!r}: [{indicator(one)!r}]}}",
+                        ApproximationWarning,
+                        stacklevel=6,
+                    )
 
     def warn_if_unseen(self, given: Sequence[Evidence]) -> None:
         """Warns of variables of which hardly any value was observed, as far as the noise tells."""

@@ -1,5 +1,6 @@
 """Unobserved values: chains and closed forms against the posterior of the people enumerated, and refusals."""
 
+import warnings
 from itertools import product
 
 import numpy as np
@@ -12,7 +13,7 @@ from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, MeasuredTable, concentration_tables
 from dpgraph.inference.network.holes import Holes, indicator
 from dpgraph.inference.network.plug_in import DirichletPosterior
-from dpgraph.privacy.errors import DomainError, InferenceError, NetworkError, PriorWarning
+from dpgraph.privacy.errors import ApproximationWarning, DomainError, InferenceError, NetworkError, PriorWarning
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace
 from dpgraph.structure.frozen import FrozenMap
 from tests.inference.network.test_by_records import assert_agree, multisets
@@ -359,6 +360,22 @@ def test_values_that_nobody_gave_are_warned_of_where_the_graph_is_learned():
             learned.posterior(graphs=graphs, method=dg.methods.Records(chains=1, burn_in=5), draws=5, seed=0)
     with pytest.raises(InferenceError, match="refitted"):
         learned.posterior(method="refitted", missing_because={"a": ["z"]})
+
+
+def test_holes_that_come_together_are_warned_of():
+    """c is missing where a is: of rows in which a is known none tells how often; apart they give no warning."""
+    rows = rows_with_holes(1000)[0]
+    network = dg.Network.of(dict(CHAIN.domain.variables) | {"c": CHAIN.domain["a"]}, CHAIN.parents)
+    apart = rows.assign(c=rows["c"].mask(np.random.default_rng(1).random(len(rows)) < 0.3))
+    together = rows.assign(c=rows["c"].mask(rows["a"].isna()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ApproximationWarning)
+        dg.posterior(noisy(apart, network, 5), method="tables", draws=200, seed=0)
+    with pytest.warns(ApproximationWarning, match="missing_because={'c': \\['a missing'\\]}"):
+        dg.posterior(noisy(together, network, 5), method="tables", draws=200, seed=0)
+    told = dg.posterior(noisy(together, network, 5), draws=50, seed=0, missing_because={"c": ["a missing"]})
+    share = dg.questions.missing(told)["missing"]["c"]
+    assert abs(share - rows["a"].isna().mean()) < 0.08  # the deviation of a share of 1000 rows is .016
 
 
 def test_a_regression_of_a_release_is_of_all_people():
