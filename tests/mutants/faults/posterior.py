@@ -138,10 +138,17 @@ MUTANTS = (
     ),
     Mutant(
         "own levels read from the place of nulls",
-        "inference/network/holes.py",
+        "structure/domain.py",
         "return code, [at for at in range(variable.size) if at != code]",
         "return code, list(range(variable.size - 1))",
         (f"{HOLES}::test_the_part_of_a_dirichlet_law_of_own_levels_is_one",),
+    ),
+    Mutant(
+        "emissions of values among holes too",
+        "models/hmm.py",
+        "total = seen.sum(axis=-1, keepdims=True)",
+        "total = law.sum(axis=-1, keepdims=True)",
+        ("tests/models/test_hmm_holes.py::test_with_effects_values_are_of_entries_that_have_one",),
     ),
     Mutant(
         "centres about the common one alone",
