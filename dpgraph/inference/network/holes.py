@@ -121,9 +121,9 @@ class Holes:
         found = {}
         for name in self.because:
             code, own = self.codes(name)
-            found[name] = np.zeros(self.records.shape(self.records.family(name)))
-            found[name][own, range(len(own)), 0] = 1.0
-            found[name][code, :, 1] = 1.0
+            follows = found[name] = np.zeros(self.records.shape(self.records.family(name)))
+            follows[own, range(len(own)), 0] = 1.0
+            follows[code, :, 1] = 1.0
         return found
 
     def codes(self, name: str) -> tuple[int, list[int]]:
