@@ -167,7 +167,7 @@ def averaged_posterior(
     given, start = evidence_for(network, value), network
     if holes is not None:
         graphs = with_causes(graphs, holes, missing_because or {})
-        holes.warn_if_unseen([given])
+        holes.warn([given])
         given, start = holes.evidence(given), holes.records
     if (cells := widest(graphs, start.domain.sizes)) > MOST_CELLS:
         raise InferenceError(

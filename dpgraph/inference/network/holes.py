@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.inference.network.draws import PosteriorDraws
-from dpgraph.inference.network.evidence import Evidence, concentration_tables
+from dpgraph.inference.network.evidence import Evidence, MeasuredTable, concentration_tables
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.inference.network.queries import YES, indicator
 from dpgraph.privacy.checks import near
@@ -26,12 +26,12 @@ from dpgraph.structure.domain import Categories, Domain, hole_codes
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Holding, Network
 from dpgraph.structure.rules import Rules
-from dpgraph.structure.tables import Reals
+from dpgraph.structure.tables import Reals, margin
 
 #: Standard deviations of its noise below which the number of observed values is mostly prior.
 HIDDEN_VALUES = 2.0
-#: The share of draws in which what they say is taken to be so.
-SURELY = 0.99
+#: Standard deviations beyond which a count, and a difference of shares, is more than noise.
+CLEAR = 4.0
 
 
 def hidden(name: str) -> str:
@@ -169,8 +169,6 @@ class Holes:
         lead = 0 if isinstance(drawn, DirichletPosterior) else 2
         found: dict[str, Reals] = {}
         for name, table in (drawn.concentration if isinstance(drawn, DirichletPosterior) else drawn.tables).items():
-            if lead and name in self.because:
-                self._warn_if_together(name, np.take(table, self.codes(name)[0], axis=lead))
             for axis, one in enumerate(self.released.parents[name], lead + 1):
                 table = table.take(self.codes(one)[1], axis=axis) if one in self.because else table
             if name in self.because:
@@ -183,25 +181,8 @@ class Holes:
         shares = FrozenMap((name, table / table.sum(axis=lead, keepdims=True)) for name, table in found.items())
         return replace(drawn, network=self.people, tables=shares, means=None, records=None)
 
-    def _warn_if_together(self, name: str, gone: Reals) -> None:
-        """Warns where a variable is missing more often with a parent than at any value of the parent.
-
-        No law given the parent's value says so. ``gone`` are draws of the share missing, axes (chain, draw, *parents).
-        """
-        for axis, one in enumerate(self.released.parents[name], 2):
-            if one in self.because:
-                code, own = self.codes(one)
-                more = gone.take(code, axis=axis) > gone.take(own, axis=axis).max(axis=axis)
-                if (more.mean(axis=(0, 1)) > SURELY).any():
-                    warnings.warn(
-                        f"{name!r} is missing more often where {one!r} is than at any of its values, so its holes have "
-                        f"another cause than was assumed: missing_because={{{name!r}: [{indicator(one)!r}]}}",
-                        ApproximationWarning,
-                        stacklevel=6,
-                    )
-
-    def warn_if_unseen(self, given: Sequence[Evidence]) -> None:
-        """Warns of variables of which hardly any value was observed, as far as the noise tells."""
+    def warn(self, given: Sequence[Evidence]) -> None:
+        """Warns of variables with hardly any observed value, and of holes that come together, as far as noise tells."""
         for name in self.because:
             _, own = self.codes(name)
             best = 0.0
@@ -219,6 +200,35 @@ class Holes:
                     PriorWarning,
                     stacklevel=5,
                 )
+            for one in self.because[name]:
+                if one in self.because and any(self._together(name, one, table) for e in given for table in e.tables):
+                    warnings.warn(
+                        f"{name!r} is missing more often where {one!r} is than at any of its values, so its holes have "
+                        f"another cause than was assumed: missing_because={{{name!r}: [{indicator(one)!r}]}}",
+                        ApproximationWarning,
+                        stacklevel=5,
+                    )
+
+    def _together(self, name: str, cause: str, table: MeasuredTable) -> bool:
+        """Whether a variable is missing more often with a cause than at any of its values that noise does not hide.
+
+        No law given the cause's value says so. The other causes are held fixed, so the table has them all.
+        """
+        values = [one for one in self.because[name] if one in self.released.domain]
+        if table.weights is not None or not {name, *values} <= set(table.variables):
+            return False
+        first = (cause, name, *(one for one in values if one != cause))
+        counts = margin(table.values.reshape(table.shape).astype(float), table.variables, first)
+        noise = table.law.variance(table.values.size) * table.step**2 * (table.values.size / counts.size)
+        gone = counts[:, self.codes(name)[0]]
+        all_of = counts.sum(axis=1)
+        known = all_of > CLEAR * math.sqrt(noise * counts.shape[1])
+        whole = np.where(known, all_of, 1.0)
+        share = (gone / whole).clip(0, 1)
+        variance = (share * (1 - share) + noise * (1 - 2 * share + counts.shape[1] * share**2) / whole) / whole
+        code, own = self.codes(cause)
+        beyond = share[code] - share[own] > CLEAR * np.sqrt(variance[code] + variance[own])
+        return bool((known[code] & known[own].any(axis=0) & (beyond | ~known[own]).all(axis=0)).any())
 
 
 def _told(names: tuple[str, ...], because: Any) -> dict[str, Family]:

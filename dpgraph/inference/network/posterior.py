@@ -85,7 +85,7 @@ def network_posterior(
         check_no_rules(network, "method 'normal'", "methods 'records' and 'tables' do")
     if isinstance(asked, methods.PlugIn) and hierarchy is None:
         if holes is not None and isinstance(noisy, NoisyCounts):
-            holes.warn_if_unseen([evidence(noisy)])
+            holes.warn([evidence(noisy)])
         plugged = plug_in_posterior(noisy, prior=cells, counts=asked.counts, progress=progress)
         return plugged if holes is None else holes.of_released(plugged)
     if isinstance(noisy, Tables):
@@ -96,7 +96,7 @@ def network_posterior(
     _warn_if_rows_are_noise(given)
     latent = given if holes is None else tuple(map(holes.evidence, given))
     if holes is not None:
-        holes.warn_if_unseen(given)
+        holes.warn(given)
     seconds = sum(seconds_of_records(one, _records_of(asked), draws) for one in latent)
     chosen, reason = _chosen(asked, noisy, given, seconds, learned=hierarchy is not None)
     if holes is not None and isinstance(asked, Automatic) and not isinstance(chosen, Records) and holes.others:
@@ -183,7 +183,7 @@ def posterior_beyond_tables(
     given, concentration = evidence_for(network, value), concentration_tables(network, cells)
     settings |= {"hierarchy": hierarchy, "public": public, "progress": progress}
     if holes is not None:
-        holes.warn_if_unseen([given])
+        holes.warn([given])
         given, concentration = holes.evidence(given), holes.concentration(cells)
     made = draw_by_records(given, concentration, rng=rng, draws=draws, **settings)
     return replace(made if holes is None else holes.of_records(made), reason="no table holds some family")

@@ -13,10 +13,17 @@ from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, MeasuredTable, concentration_tables
 from dpgraph.inference.network.holes import Holes, indicator
 from dpgraph.inference.network.plug_in import DirichletPosterior
+
 from dpgraph.privacy.errors import ApproximationWarning, DomainError, InferenceError, NetworkError, PriorWarning
+
+from dpgraph.inference.network.queries import sample_codes
+from dpgraph.privacy.errors import DomainError, InferenceError, NetworkError, PriorWarning
+
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace
+from dpgraph.statistics.rows.codes import Codes
 from dpgraph.structure.frozen import FrozenMap
 from tests.inference.network.test_by_records import assert_agree, multisets
+from tests.inference.network.test_prior import rank, uniform
 
 UNSEEN = dg.UNOBSERVED
 #: The value a, with holes that a parent explains, and its child.
@@ -445,3 +452,56 @@ def test_what_does_not_fill_holes_says_so():
         dg.questions.sensitivity(dg.posterior(noisy(rows_with_holes()[0]), method="tables", draws=9, seed=0), "c", [2])
     with pytest.raises(NetworkError, match="besides theirs"):
         dg.Categories(["missing"], missing=UNSEEN)
+
+
+PEOPLE = dg.Network.of(
+    {
+        "z": ["0", "1"],
+        "a": dg.Categories(["0", "1", "2"], missing=UNSEEN),
+        "b": dg.Categories(["0", "1"], missing=UNSEEN),
+        "c": ["0", "1"],
+    },
+    {"a": ["z"], "b": ["a"], "c": ["a", "b"]},
+)
+
+
+def world_ranks(trials, because, believed, seed, itself=None):
+    """Worlds from the default prior, rows with holes of ``because``, a release and its posterior: ranks of the truth.
+
+    ``itself`` has the chance of a hole in a at each of its values, in place of those causes.
+    """
+    prior, found = dg.HierarchicalPrior(), []
+    holes = Holes.of(PEOPLE, because)
+    for stream in np.random.SeedSequence(seed).spawn(trials):
+        rng = np.random.default_rng(stream)
+        truth = prior.sample(holes.people, rng)
+        drawn = sample_codes(truth, 300, rng)
+        if itself is not None:
+            drawn = {**drawn, indicator("a"): rng.random(300) < np.array(itself)[drawn["a"]]}
+        seen = {}
+        for name in PEOPLE.domain.names:
+            seen[name] = drawn[name]
+            if name in holes.because:
+                code, own = holes.codes(name)
+                seen[name] = np.where(drawn[indicator(name)] == 1, code, np.array(own)[drawn[name]])
+        counts = dg.count(Codes(PEOPLE.domain, FrozenMap(seen)), PEOPLE)
+        noise = dg.testing.SeededNoise(int(rng.integers(2**31)))
+        noisy = dg.release(counts, dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=noise)
+        method = dg.methods.Records(chains=1, burn_in=300, thin=8)
+        made = dg.posterior(noisy, method=method, draws=100, seed=rng, missing_because=believed)
+        names = PEOPLE.domain.names
+        found.append(np.concatenate([rank(truth.table(v)[:-1], made.flat(v)[:, :-1], rng).ravel() for v in names]))
+    return np.stack(found)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("because", [None, {"a": ["z"], "b": ["z"]}], ids=["parents", "others"])
+def test_the_peoples_posterior_is_calibrated(because):
+    """The values' 11 free probabilities in 60 worlds; ``test_a_wrong_cause_is_seen`` is its power."""
+    assert uniform(world_ranks(60, because, because, 0))
+
+
+@pytest.mark.proof
+def test_a_wrong_assumption_is_seen():
+    """A value that explains its own holes."""
+    assert not uniform(world_ranks(60, None, None, 1, itself=[0.1, 0.8, 0.8]))
