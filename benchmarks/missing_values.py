@@ -166,10 +166,10 @@ def adult() -> tuple:
     made = coarse(rows[(rows["workclass"] < 8) & (rows["occupation"] < 14)])  # the last codes are question marks
     parents = {
         "occupation": ["education", "sex"],
-        "work": ["occupation"],
-        "income": ["occupation", "education"],
+        "work": ["occupation", "education"],
+        "income": ["occupation", "education", "sex"],
         "education": ["age"],
-        "sex": ["age"],
+        "sex": ["age", "education"],
     }
     chance = made["education"].map({"0": 0.4, "1": 0.25, "2": 0.15, "3": 0.05}).to_numpy()
     return made.reset_index(drop=True), parents, ["occupation", "work", "income"], chance

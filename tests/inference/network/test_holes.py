@@ -13,12 +13,8 @@ from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, MeasuredTable, concentration_tables
 from dpgraph.inference.network.holes import Holes, indicator
 from dpgraph.inference.network.plug_in import DirichletPosterior
-
-from dpgraph.privacy.errors import ApproximationWarning, DomainError, InferenceError, NetworkError, PriorWarning
-
 from dpgraph.inference.network.queries import sample_codes
-from dpgraph.privacy.errors import DomainError, InferenceError, NetworkError, PriorWarning
-
+from dpgraph.privacy.errors import ApproximationWarning, DomainError, InferenceError, NetworkError, PriorWarning
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace
 from dpgraph.statistics.rows.codes import Codes
 from dpgraph.structure.frozen import FrozenMap
@@ -369,17 +365,19 @@ def test_values_that_nobody_gave_are_warned_of_where_the_graph_is_learned():
         learned.posterior(method="refitted", missing_because={"a": ["z"]})
 
 
-def test_holes_that_come_together_are_warned_of():
+@pytest.mark.parametrize("method", ["records", "tables", "plug-in"])
+def test_holes_that_come_together_are_warned_of(method):
     """c is missing where a is: of rows in which a is known none tells how often; apart they give no warning."""
+    settings = {} if method == "plug-in" else {"draws": 100, "seed": 0}
     rows = rows_with_holes(1000)[0]
     network = dg.Network.of(dict(CHAIN.domain.variables) | {"c": CHAIN.domain["a"]}, CHAIN.parents)
     apart = rows.assign(c=rows["c"].mask(np.random.default_rng(1).random(len(rows)) < 0.3))
     together = rows.assign(c=rows["c"].mask(rows["a"].isna()))
     with warnings.catch_warnings():
         warnings.simplefilter("error", ApproximationWarning)
-        dg.posterior(noisy(apart, network, 5), method="tables", draws=200, seed=0)
+        dg.posterior(noisy(apart, network, 5), method=method, **settings)
     with pytest.warns(ApproximationWarning, match="missing_because={'c': \\['a missing'\\]}"):
-        dg.posterior(noisy(together, network, 5), method="tables", draws=200, seed=0)
+        dg.posterior(noisy(together, network, 5), method=method, **settings)
     told = dg.posterior(noisy(together, network, 5), draws=50, seed=0, missing_because={"c": ["a missing"]})
     share = dg.questions.missing(told)["missing"]["c"]
     assert abs(share - rows["a"].isna().mean()) < 0.08  # the deviation of a share of 1000 rows is .016
