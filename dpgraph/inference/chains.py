@@ -6,7 +6,10 @@ progress and hears interruptions. Nothing here sees private data: a chain that h
 
 from __future__ import annotations
 
+import math
 import threading
+import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,12 +17,14 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from dpgraph.inference.interruption import heed, interruptible, side_by_side
+from dpgraph.inference.interruption import heed, interruptible, processors, side_by_side
 from dpgraph.structure.tables import Reals
 from dpgraph.waiting import at_terminal
 
 #: A split chain shorter than this says nothing.
 SHORTEST = 4
+#: The last sweeps, whose speed says how long all take.
+RECENT = 10
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,30 @@ class Plan:
     def sweeps(self) -> int:
         """All sweeps of a chain."""
         return self.burn_in + self.draws * self.thin
+
+
+@dataclass(eq=False)
+class TimeLimit:
+    """The seconds that chains may take, by the clock: what ends, and with how many draws, is for the machine to say.
+
+    After ``seconds`` chains end with the draws that they have, at least ``SHORTEST``. Before any chain draws, all end
+    once the last sweeps tell that they would take more than ``patience``; ``needed`` then has how long.
+    """
+
+    seconds: float
+    patience: float = math.inf
+    needed: float = 0.0
+
+    def ends(self, plan: Plan, made: int, ended: deque[float], rounds: int) -> bool:
+        """True for a chain that is over after ``made`` sweeps, the last of which ended at so many seconds."""
+        draws, rest = divmod(made - plan.burn_in, plan.thin)
+        if made > plan.burn_in:
+            self.patience = math.inf
+        elif len(ended) > RECENT:
+            whole = rounds * (ended[-1] + (ended[-1] - ended[0]) / RECENT * (plan.sweeps - made))
+            if whole > self.patience:
+                self.needed = whole
+        return self.needed > 0 or (draws >= SHORTEST and not rest and rounds * ended[-1] > self.seconds)
 
 
 class Chain(Protocol):
@@ -56,14 +85,17 @@ def run_chains(
     progress: Callable[[int], None] | None = None,
     *,
     in_threads: bool = True,
+    limit: TimeLimit | None = None,
 ) -> list[C]:
     """Runs independent Markov chains, one for each stream, as many at a time as there are processors.
 
     ``start`` makes the chain of a number and a stream; ``progress`` is called with the number of each sweep once chains
     have made as many more on average. Without ``in_threads``, for short sweeps, chains run one after another. An
-    interruption stops every chain after its current sweep; ``interruption.stop_flag`` stops compiled loops sooner.
+    interruption stops every chain after its current sweep; ``interruption.stop_flag`` stops compiled loops sooner, and
+    a ``limit`` ends chains before their last sweep.
     """
     made, lock = [0], threading.Lock()
+    rounds = turns(len(streams)) if in_threads else len(streams)
 
     def tick() -> None:
         if progress is None:
@@ -74,6 +106,7 @@ def run_chains(
                 progress(made[0] // len(streams) - 1)
 
     def run(numbered: tuple[int, np.random.Generator]) -> C:
+        begun, ended = time.perf_counter(), deque[float](maxlen=RECENT + 1)
         chain = start(*numbered)
         for i in range(plan.sweeps):
             heed()
@@ -83,10 +116,18 @@ def run_chains(
             if i >= plan.burn_in and rest == plan.thin - 1:
                 chain.keep(draw)
             tick()
+            ended.append(time.perf_counter() - begun)
+            if limit is not None and limit.ends(plan, i + 1, ended, rounds):
+                break
         return chain
 
     workers = None if in_threads else 1
     return interruptible(lambda _: side_by_side(run, enumerate(streams), workers))
+
+
+def turns(chains: int) -> int:
+    """How many chains run one after another where as many run at once as there are processors."""
+    return math.ceil(chains / processors())
 
 
 @contextmanager

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 CHAINS = ("records", "counts", "gibbs", "hamiltonian")
 #: The R-hat above which, or the effective sample size below which, Markov chains are not trusted.
 MOST_R_HAT, LEAST_SIZE = 1.05, 100.0
-#: The share of the entries that the diagnostics of chains speak of.
-JUDGED = 0.99
+#: The share of the entries that the diagnostics of chains speak of, and how many entries are judged.
+JUDGED, MOST_JUDGED = 0.99, 1000
 #: The share of an unknown's posterior that may be prior without a warning.
 MOST_PRIOR = 0.5
 #: Names that are shown in one line.
@@ -151,16 +151,21 @@ class Draws:
         """How the draws were made and how well the chains mixed.
 
         ``r_hat`` is the R-hat that 99 % of the entries do not exceed, ``effective_size`` the size that 99 % reach:
-        among thousands some are beyond any threshold by chance. Properties ``r_hat`` and ``effective_sizes`` have each
-        entry's. Independent draws have no chains to compare: R-hat is 1 and every draw counts in full.
+        among thousands some are beyond any threshold by chance. Of more than 1000 entries so many are judged, evenly
+        spread, as each takes milliseconds; properties ``r_hat`` and ``effective_sizes`` have each entry's. Independent
+        draws have no chains to compare: R-hat is 1 and every draw counts in full.
         """
         size, chains = len(self), int(self.mixing.get("chains", self.shape[0]))
         made = {"method": self.method, "reason": self.reason, "chains": chains, "draws": size}
         if self.mixing or not self.are_chains:
             return {**made, "r_hat": 1.0, "effective_size": float(size), **self.mixing, "chains": chains}
-        worst, least = (np.concatenate([np.ravel(a) for a in d.values()]) for d in (self.r_hat, self.effective_sizes))
-        made["r_hat"] = float(np.quantile(worst, JUDGED, method="higher"))
-        return made | {"effective_size": float(np.quantile(least, 1 - JUDGED, method="lower"))}
+        flat = [array.reshape(*self.shape, -1) for array in self.arrays.values()]
+        ends = np.cumsum([one.shape[2] for one in flat])
+        places = np.linspace(0, ends[-1] - 1, min(int(ends[-1]), MOST_JUDGED)).astype(int)
+        holders = np.searchsorted(ends, places, side="right")
+        some = np.stack([flat[k][:, :, at - ends[k]] for k, at in zip(holders, places, strict=True)], axis=2)
+        made["r_hat"] = float(np.quantile(r_hat(some), JUDGED, method="higher"))
+        return made | {"effective_size": float(np.quantile(effective_size(some), 1 - JUDGED, method="lower"))}
 
     def judged(self) -> Any:
         """The same draws; of chains with how well they mixed, found once."""
@@ -262,7 +267,18 @@ def mixing_note(diagnostics: Mapping[str, Any]) -> str:
 
 
 def warn_if_not_mixed(diagnostics: Mapping[str, Any], *, stacklevel: int = 3) -> None:
-    """Warns of Markov chains whose R-hat is above 1.05 or effective size below 100, or of which either is unknown."""
+    """Warns of Markov chains whose R-hat is above 1.05 or effective size below 100, or of which either is unknown.
+
+    Chains that a limit of time stopped are warned of too.
+    """
+    if (seconds := diagnostics.get("stopped_after")) is not None:
+        warnings.warn(
+            f"the chains were stopped after {seconds:.0f} s with {diagnostics['draws']} draws in all, fewer than were "
+            "asked for, as they take longer than was forecast or allowed; ask for fewer draws, another method, or "
+            "method=dg.methods.Records(), which takes all the time that it needs. Privacy is not at stake",
+            ConvergenceWarning,
+            stacklevel=stacklevel,
+        )
     if note := mixing_note(diagnostics):
         warnings.warn(
             f"{note}; ask for more draws, a longer "

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpgraph.inference.arguments import check_whole_number
+from dpgraph.inference.arguments import check_above_zero, check_whole_number
 from dpgraph.privacy.checks import check_choice, near
 from dpgraph.privacy.display import short
 from dpgraph.privacy.errors import InferenceError
@@ -33,6 +33,8 @@ class Records:
         burn_in: Sweeps of each chain before its first draw.
         passes: Moves in a sweep of each row of a table together with its records; 0 mixes badly where epsilon is small.
         thin: Sweeps for each draw.
+        seconds: Chains end after so many seconds with the draws that they have, at least four of each; how many these
+            are depends on the machine. None: they never end by themselves.
 
     Raises:
         InferenceError: If a number is not whole, or too small.
@@ -42,8 +44,11 @@ class Records:
     burn_in: int = 500
     passes: int = 2
     thin: int = 1
+    seconds: float | None = None
 
     def __post_init__(self) -> None:
+        if self.seconds is not None:
+            check_above_zero("seconds", self.seconds)
         for name, least in (("chains", 1), ("burn_in", 0), ("passes", 0), ("thin", 1)):
             check_whole_number(name, getattr(self, name), least)
 

@@ -120,7 +120,9 @@ def test_auto_looks_at_how_much_is_asked():
 
     def chosen(records, draws):
         seconds = networks.seconds_of_records(evidence(noisy), records, draws)
-        return networks._chosen(Automatic(records), noisy, (evidence(noisy),), seconds, learned=False)[0]
+        return networks._chosen(
+            Automatic(records), noisy, (evidence(noisy),), seconds, networks.PATIENCE, learned=False
+        )[0]
 
     assert chosen(dg.methods.Records(), 500) == dg.methods.Records()
     assert chosen(dg.methods.Records(), 999_500) == dg.methods.Tables()

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.inference._kernels import compiled
-from dpgraph.inference.chains import Plan, progress_bar, run_chains
+from dpgraph.inference.chains import Plan, TimeLimit, progress_bar, run_chains
 from dpgraph.inference.network import _kernels
 from dpgraph.inference.network._kernels import FOLLOWS, LEVELS, RECORDS, RESIZES, SHIFTS, THETA, Layout
 from dpgraph.inference.network.draws import PosteriorDraws
@@ -54,35 +54,52 @@ def draw_by_records(
     progress: bool = False,
     hierarchy: HierarchicalPrior | None = None,
     public: PublicRows | None = None,
+    seconds: float | None = None,
+    patience: float = math.inf,
 ) -> PosteriorDraws:
     """Draws of every table given the released tables of one data set, or of several with different rows.
 
     Chains run in threads, from different perturbations of the release; step sizes adapt in burn-in alone. A sweep costs
     O(n (variables + tables)), memory a byte or two for each variable of each record. ``concentration`` is the Dirichlet
     prior of every variable, axes (variable, *parents), above 0; with a ``hierarchy`` only of variables without parents,
-    and where chains start. ``public`` are rows that those of the tables may follow, with a hierarchy.
+    and where chains start. ``public`` are rows that those of the tables may follow, with a hierarchy. After ``seconds``
+    chains end with the draws that they have; ``TooSlow`` is raised in burn-in once more than ``patience`` are needed.
     """
     parts = (given,) if isinstance(given, Evidence) else tuple(given)
     network, plan = parts[0].network, Plan(draws, burn_in, thin)
+    limit = TimeLimit(math.inf if seconds is None else seconds, patience)
     with progress_bar(progress, plan.sweeps, "sweeps of each chain") as tick:
         done = run_chains(
             lambda _, own: RecordChain(parts, concentration, plan, passes, hierarchy, own, public),
             plan,
             rng.spawn(chains),
             tick,
+            limit=limit,
         )
+    if limit.needed:
+        raise TooSlow(limit.needed)
+    kept = min(chain.kept for chain in done)
     last = np.concatenate([one.records[: one.n] for one in done[0].latent])
     columns = {name: last[:, v].astype(np.int64) for v, name in enumerate(network.order)}
-    means = np.mean([chain.mean for chain in done], axis=0)
+    means = np.mean([chain.mean / (chain.kept * thin) for chain in done], axis=0)
     return PosteriorDraws(
         network,
-        FrozenMap(tables_from_flat(network, np.stack([chain.theta for chain in done]))),
+        FrozenMap(tables_from_flat(network, np.stack([chain.theta[:kept] for chain in done]))),
         "records",
-        n=None if all(one.n is not None for one in parts) else np.stack([chain.n for chain in done]),
+        n=None if all(one.n is not None for one in parts) else np.stack([chain.n[:kept] for chain in done]),
         records=FrozenMap((name, columns[name]) for name in network.domain.names),
         means=FrozenMap(tables_from_flat(network, means)),
         acceptance=accepted_shares([chain.tally for chain in done]),
+        stopped_after=seconds if kept < draws else None,
     )
+
+
+class TooSlow(Exception):
+    """Chains that would take so many ``seconds``: more than there is patience for."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"chains would take {seconds:.0f} s")
+        self.seconds = seconds
 
 
 @dataclass(eq=False)
@@ -231,8 +248,8 @@ class Scatter:
 class RecordChain:
     """A chain over the tables and the latent rows of every data set.
 
-    ``theta`` has the flat tables of each draw, ``n`` its rows, ``mean`` the average over kept sweeps of the mean tables
-    given the records and their prior; ``tally`` counts accepted and tried moves after burn-in.
+    ``theta`` has the flat tables of each of the ``kept`` draws, ``n`` its rows, ``mean`` the sum over sweeps after
+    burn-in of the mean tables given the records and their prior; ``tally`` counts accepted and tried moves in these.
     """
 
     def __init__(
@@ -254,7 +271,7 @@ class RecordChain:
         self._following = None if public is None else Following.of(given[0].network, public, self._prior)
         self.latent = [Latent.of(one, concentration, rng, self._sizes.size) for one in given]
         self.theta, self.n = np.empty((plan.draws, self._prior.size)), np.empty(plan.draws, np.int64)
-        self.mean, self.tally = np.zeros(self._prior.size), np.zeros(6, np.int64)
+        self.mean, self.tally, self.kept = np.zeros(self._prior.size), np.zeros(6, np.int64), 0
 
     def sweep(self, i: int) -> None:
         """Concentrations and centres where they are learned, tables, then the rows of every data set."""
@@ -275,11 +292,11 @@ class RecordChain:
             else:
                 self.tally += tally
         if not burning:
-            shares = row_shares(prior + self._counts(), self._sizes)
-            self.mean += shares / (self._plan.draws * self._plan.thin)
+            self.mean += row_shares(prior + self._counts(), self._sizes)
 
     def keep(self, draw: int) -> None:
         """Keeps the tables and the number of rows."""
+        self.kept = draw + 1
         self.theta[draw], self.n[draw] = self._theta, sum(one.n for one in self.latent)
 
     def _counts(self) -> Integers:

@@ -43,6 +43,7 @@ class PosteriorDraws(Draws):
         means: The average of each table's mean given the latent counts of each draw, where there are these.
         mixing: As in all draws; ``save`` keeps it.
         provenance: The release behind them, for whom it was made and whether its noise was private.
+        stopped_after: The seconds after which chains were stopped with fewer draws than were asked for; else None.
     """
 
     network: Network
@@ -55,6 +56,7 @@ class PosteriorDraws(Draws):
     means: FrozenMap[str, Reals] | None = None
     provenance: Provenance | None = None
     mixing: FrozenMap[str, float] = field(default_factory=lambda: FrozenMap(()))
+    stopped_after: float | None = None
 
     def __post_init__(self) -> None:
         if set(self.tables) != set(self.network.domain.names):
@@ -100,8 +102,9 @@ class PosteriorDraws(Draws):
 
     @property
     def diagnostics(self) -> dict[str, Any]:
-        """As of all draws, with the share of accepted moves of each kind."""
-        return super().diagnostics | {f"acceptance of {name}": share for name, share in self.acceptance.items()}
+        """As of all draws, with the share of accepted moves of each kind, and ``stopped_after`` where chains were."""
+        found = super().diagnostics | {f"acceptance of {name}": share for name, share in self.acceptance.items()}
+        return found | ({} if self.stopped_after is None else {"stopped_after": self.stopped_after})
 
     def latent_tables(self) -> Tables:
         """The family tables of one draw of the latent rows: whole, not negative, of one possible data set.

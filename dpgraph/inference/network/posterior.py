@@ -13,7 +13,7 @@ from dpgraph.inference.arguments import check_above_zero, check_no_rules, check_
 from dpgraph.inference.counts.many_cells import MANY
 from dpgraph.inference.methods import Automatic, Normal, Records, chosen_method, method_name
 from dpgraph.inference.network.by_normal import draw_by_normal, too_rough
-from dpgraph.inference.network.by_records import PublicRows, draw_by_records
+from dpgraph.inference.network.by_records import PublicRows, TooSlow, draw_by_records
 from dpgraph.inference.network.by_tables import draw_by_tables
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import (
@@ -51,8 +51,9 @@ DEFAULT_PRIOR = 1.0
 
 #: What a compiled sweep takes for each latent row and each level of a variable, and for each coefficient.
 SECONDS_PER_LEVEL, SECONDS_PER_COEFFICIENT = 12e-9, 16e-9
-#: The seconds that chains of records may take before another method is chosen.
-PATIENCE = 90.0
+#: The seconds that chains of records may be forecast to take before another method is chosen; the first sweeps decide
+#: where the forecast is less than so many times as long. Chains end at so many times their forecast.
+PATIENCE, MEASURED, LATE = 90.0, 2.0, 1.5
 #: Where concentrations are learned chains mix slower: quicker ones than this many seconds have more sweeps for each
 #: draw, at most so many times as many.
 UNHURRIED, MOST_SWEEPS = 4.0, 8
@@ -97,21 +98,39 @@ def network_posterior(
     latent = given if holes is None else tuple(map(holes.evidence, given))
     if holes is not None:
         holes.warn(given)
-    seconds = sum(seconds_of_records(one, _records_of(asked), draws) for one in latent)
-    chosen, reason = _chosen(asked, noisy, given, seconds, learned=hierarchy is not None)
-    if holes is not None and isinstance(asked, Automatic) and not isinstance(chosen, Records) and holes.others:
-        chosen, reason = asked.records, f"the only method for the causes of {holes.others[0]!r}'s holes: {reason}"
-    if isinstance(chosen, Records) and isinstance(asked, Automatic) and (prior is None or hierarchy is not None):
-        chosen = replace(chosen, thin=chosen.thin * int(np.clip(UNHURRIED / max(seconds, 1e-9), 1, MOST_SWEEPS)))
+    records, automatic = _records_of(asked), isinstance(asked, Automatic)
+    seconds = sum(seconds_of_records(one, records, draws) for one in latent)
+    if automatic and (prior is None or hierarchy is not None):
+        more = int(np.clip(UNHURRIED / max(seconds, 1e-9), 1, MOST_SWEEPS))
+        records = replace(records, thin=records.thin * more)
+        seconds = sum(seconds_of_records(one, records, draws) for one in latent)
+    if automatic and hierarchy is None and records.seconds is None:
+        records = replace(records, seconds=LATE * max(seconds, PATIENCE))
+    if automatic:
+        asked = replace(asked, records=records)
+
+    def choice(seconds: float, patience: float) -> tuple[Method, str]:
+        chosen, reason = _chosen(asked, noisy, given, seconds, patience, learned=hierarchy is not None)
+        if automatic and holes is not None and holes.others and not isinstance(chosen, Records):
+            return records, f"the only method for the causes of {holes.others[0]!r}'s holes: {reason}"
+        return chosen, reason
+
+    chosen, reason = choice(seconds, MEASURED * PATIENCE)
     if hierarchy is not None and not isinstance(chosen, Records):
         name = method_name(chosen, METHODS)
         raise InferenceError(f"prior must be a number for method {name!r}: one that learns needs method 'records'")
+    if isinstance(chosen, Records):
+        learned = HierarchicalPrior() if prior is None else hierarchy
+        settings = {"rng": rng, "draws": draws, "progress": progress, "hierarchy": learned, "public": public}
+        before = concentration if holes is None else holes.concentration(cells)
+        if not isinstance(choice(seconds, 0.0)[0], Records):
+            settings["patience"] = PATIENCE if seconds > PATIENCE else LATE * PATIENCE
+        try:
+            drawn = draw_by_records(latent, before, **settings, **vars(chosen))
+            return replace(drawn if holes is None else holes.of_records(drawn), reason=reason)
+        except TooSlow as found:
+            chosen, reason = choice(found.seconds, 0.0)
     match chosen:
-        case Records():
-            learned = HierarchicalPrior() if prior is None else hierarchy
-            settings = {"rng": rng, "draws": draws, "progress": progress, "hierarchy": learned, "public": public}
-            concentration = concentration if holes is None else holes.concentration(cells)
-            drawn = draw_by_records(latent, concentration, **settings, **vars(chosen))
         case Normal(shrink=shrink):
             if pooled and (rough := too_rough(noisy, shrink=shrink)):
                 warnings.warn(
@@ -127,9 +146,7 @@ def network_posterior(
         case _:
             with waiting("drawing", progress):
                 drawn = draw_by_tables(given[0], concentration, rng=rng, draws=draws)
-    if holes is not None:
-        drawn = holes.of_records(drawn) if isinstance(chosen, Records) else holes.of_released(drawn)
-    return replace(drawn, reason=reason)
+    return replace(drawn if holes is None else holes.of_released(drawn), reason=reason)
 
 
 def is_beyond_tables(value: Any, network: Network) -> bool:
@@ -179,8 +196,10 @@ def posterior_beyond_tables(
     check_whole_number("draws", draws, 1)
     public, prior = read_public(prior, network)
     hierarchy, cells = read_prior("hierarchical" if prior is None else prior)
-    settings: dict[str, Any] = dict(vars(method)) if isinstance(method, Records) else {}
     given, concentration = evidence_for(network, value), concentration_tables(network, cells)
+    settings: dict[str, Any] = dict(vars(method)) if isinstance(method, Records) else {}
+    if method == "auto":
+        settings["seconds"] = LATE * max(seconds_of_records(given, Records(), draws), PATIENCE)
     settings |= {"hierarchy": hierarchy, "public": public, "progress": progress}
     if holes is not None:
         holes.warn([given])
@@ -213,15 +232,18 @@ def _records_of(asked: Method) -> Records:
 
 
 def _chosen(
-    asked: Method, noisy: Any, given: tuple[Evidence, ...], seconds: float, *, learned: bool
+    asked: Method, noisy: Any, given: tuple[Evidence, ...], seconds: float, patience: float, *, learned: bool
 ) -> tuple[Method, str]:
-    """The method, and why that one; ``learned`` where a hierarchical prior was asked for."""
+    """The method, and why that one; ``learned`` where a hierarchical prior was asked for.
+
+    Records may take so much ``patience`` where there is another method.
+    """
     if not isinstance(asked, Automatic):
         return asked, "as asked"
     if learned:
         return asked.records, "the only method for a hierarchical prior"
     rows = sum(rows_estimate(one)[0] for one in given)
-    if seconds <= PATIENCE:
+    if seconds <= patience:
         return asked.records, f"exact: about {rows:.0f} latent rows take {seconds:.0f} s"
     why = f"about {rows:.0f} latent rows would take {seconds:.0f} s"
     ruled = bool(given[0].network.rules)
