@@ -8,8 +8,10 @@ import pandas as pd
 import pytest
 
 import dpgraph as dg
+from dpgraph.inference import chains
 from dpgraph.inference.draws import ConvergenceWarning, Draws, ParameterDraws
 from dpgraph.inference.methods import Automatic
+from dpgraph.inference.network import by_records
 from dpgraph.inference.network import posterior as networks
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import evidence, rows_estimate
@@ -127,6 +129,99 @@ def test_auto_looks_at_how_much_is_asked():
     assert chosen(dg.methods.Records(), 500) == dg.methods.Records()
     assert chosen(dg.methods.Records(), 999_500) == dg.methods.Tables()
     assert chosen(dg.methods.Records(thin=2_000), 500) == dg.methods.Tables()
+
+
+class Clock:
+    """A clock that a compiled sweep of records moves by so many seconds, in the one chain that looks at it."""
+
+    def __init__(self, monkeypatch, seconds):
+        self.now, self.sweeps = 0.0, 0
+
+        def swept(self_, i):
+            self.now += seconds(self.sweeps)
+            self.sweeps += 1
+            return real(self_, i)
+
+        real = by_records.RecordChain.sweep
+        monkeypatch.setattr(by_records.RecordChain, "sweep", swept)
+        monkeypatch.setattr(chains.time, "perf_counter", lambda: self.now)
+
+
+def one_chain(**settings):
+    return Automatic(records=dg.methods.Records(chains=1, burn_in=30, **settings))
+
+
+def test_auto_leaves_records_whose_first_sweeps_are_too_slow(monkeypatch):
+    """Of 30 + 20 sweeps of 3 s eleven tell that all take 150 s, more than half again 90; draws are those of tables."""
+    release = released()
+    clock = Clock(monkeypatch, lambda i: 3.0)
+    made = dg.posterior(release, method=one_chain(), draws=20, seed=5, prior=1.0)
+    assert clock.sweeps == chains.RECENT + 1
+    assert made.method == "tables"
+    assert made.reason.endswith("latent rows would take 150 s")
+    assert "stopped_after" not in made.diagnostics
+    assert made.flat("b").tobytes() == dg.posterior(release, method="tables", draws=20, seed=5).flat("b").tobytes()
+
+
+def test_chains_that_slow_down_after_burn_in_keep_their_draws_and_say_so(monkeypatch):
+    """14 draws of 10 s end within 135 s, less the burn-in, as no chain is dropped that draws; n and means fit them."""
+    release = released(neighbours="add-remove")
+    Clock(monkeypatch, lambda i: 10.0 if i >= 30 else 0.0)
+    with pytest.warns(ConvergenceWarning, match=r"stopped after 135 s with 14 draws in all.*method=dg.methods.Records"):
+        made = dg.posterior(release, method=one_chain(), draws=200, seed=5, prior=1.0)
+    assert made.shape == (1, 14)
+    assert made.n.shape == (1, 14)
+    assert made.diagnostics["stopped_after"] == 135.0
+    monkeypatch.undo()
+    whole = dg.posterior(release, method=dg.methods.Records(chains=1, burn_in=30), draws=14, seed=5, prior=1.0)
+    assert whole.tables == made.tables
+    assert whole.means == made.means
+    assert "stopped_after" not in whole.diagnostics
+
+
+@pytest.mark.parametrize("prior", [None, 1.0, "hierarchical"])
+def test_records_end_by_themselves_only_if_that_is_asked(monkeypatch, prior):
+    """Draws are thinned by 3; at least four of them are made, and no sweep between two of them counts."""
+    release = released()
+    clock = Clock(monkeypatch, lambda i: 1000.0)
+    settings = {"chains": 1, "burn_in": 5, "thin": 3}
+    whole = dg.posterior(release, method=dg.methods.Records(**settings), draws=20, seed=5, prior=prior)
+    assert (len(whole), clock.sweeps) == (20, 65)
+    with pytest.warns(ConvergenceWarning, match=r"stopped after 1 s"):
+        short = dg.posterior(release, method=dg.methods.Records(**settings, seconds=1), draws=20, seed=5, prior=prior)
+    assert (len(short), clock.sweeps) == (4, 65 + 17)
+    assert short.flat("b").tobytes() == whole.flat("b")[:4].tobytes()
+
+
+def test_a_prior_that_learns_has_no_limit(monkeypatch):
+    clock = Clock(monkeypatch, lambda i: 1000.0)
+    made = dg.posterior(released(), method=one_chain(), draws=20, seed=5, prior="hierarchical")
+    assert (made.method, len(made)) == ("records", 20)
+    assert clock.sweeps >= 50
+
+
+@pytest.mark.parametrize(("seconds", "method"), [(89, "records"), (179, "records"), (181, "tables")])
+def test_near_the_limit_the_first_sweeps_decide(monkeypatch, seconds, method):
+    """A forecast of twice the limit is put to the test, by sweeps that here take no time."""
+    monkeypatch.setattr(networks, "seconds_of_records", lambda *_: float(seconds))
+    Clock(monkeypatch, lambda i: 0.0)
+    assert dg.posterior(released(), method=one_chain(), draws=20, seed=5, prior=1.0).method == method
+
+
+@pytest.mark.parametrize(
+    ("seconds", "each", "method"), [(89, 1.9, "records"), (91, 1.9, "tables"), (91, 1.7, "records")]
+)
+def test_beyond_the_limit_the_first_sweeps_may_not_be_slower(monkeypatch, seconds, each, method):
+    """50 sweeps of 1.9 s are 95 s: within half again of a forecast of 89, above the limit that a forecast was above."""
+    monkeypatch.setattr(networks, "seconds_of_records", lambda *_: float(seconds))
+    Clock(monkeypatch, lambda i: each)
+    assert dg.posterior(released(), method=one_chain(), draws=20, seed=5, prior=1.0).method == method
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), "x", True])
+def test_a_limit_out_of_range_is_refused(seconds):
+    with pytest.raises(dg.errors.InferenceError, match="seconds must be a finite number above 0"):
+        dg.methods.Records(seconds=seconds)
 
 
 @pytest.mark.parametrize("prior", [0, -1, float("nan"), float("inf"), "x", True])

@@ -16,7 +16,7 @@ import numpy as np
 
 from dpgraph.inference._kernels import compiled
 from dpgraph.inference.arguments import check_whole_number, seeded
-from dpgraph.inference.chains import Plan, progress_bar, run_chains
+from dpgraph.inference.chains import Plan, TimeLimit, progress_bar, run_chains
 from dpgraph.inference.draws import warn_if_not_mixed
 from dpgraph.inference.graphs import _kernels as moves
 from dpgraph.inference.graphs.constraints import Limits
@@ -35,7 +35,7 @@ from dpgraph.inference.network.by_records import (
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, concentration_tables, evidence_for
 from dpgraph.inference.network.holes import Holes
-from dpgraph.inference.network.posterior import read_prior, seconds_of_records
+from dpgraph.inference.network.posterior import latest, read_prior, seconds_of_records
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.queries import indicator
 from dpgraph.privacy.errors import InferenceError
@@ -175,7 +175,8 @@ def averaged_posterior(
             f'{MOST_CELLS:,}: forbid edges, name fewer variables, or leave graphs="chosen"'
         )
     settings: dict[str, Any] = {"draws": draws, "progress": progress, "hierarchy": hierarchy}
-    settings |= vars(method) if isinstance(method, Records) else {}
+    forecast = SLOWER * seconds_of_records(given, Records(burn_in=BURN_IN), draws)
+    settings |= vars(method) if isinstance(method, Records) else {"seconds": latest(forecast)}
     settings["fixed"] = {} if holes is None else holes.follows
     made = draw_averaged(given, start, graphs, rng=seeded(seed), **settings)
     made = (made if holes is None else holes.of_records(made)).judged()
@@ -197,23 +198,26 @@ def draw_averaged(
     progress: bool = False,
     hierarchy: HierarchicalPrior = TABLE_PRIOR,
     fixed: Mapping[str, Reals] = MappingProxyType({}),
+    seconds: float | None = None,
 ) -> PosteriorDraws:
     """Draws tables and graphs from their posterior given a release (proofs.md P118).
 
-    Chains start from one possible graph; each keeps ``draws`` draws, every ``thin`` sweeps. The result is of the
-    network with every parent that some draw has. ``fixed`` has the tables of variables that follow from their parents.
+    Chains start from one possible graph; each keeps ``draws`` draws, every ``thin`` sweeps, or after ``seconds`` those
+    that it has. The result is of the network with every parent that some draw has. ``fixed`` has the tables of
+    variables that follow from their parents.
     """
-    plan = Plan(draws, burn_in, thin)
+    plan, limit = Plan(draws, burn_in, thin), None if seconds is None else TimeLimit(seconds)
 
     def chain(_: int, own: np.random.Generator) -> GraphChain:
         return GraphChain(given, start, graphs, plan, passes, hierarchy, own, fixed)
 
     with progress_bar(progress, plan.sweeps, "sweeps of each chain") as tick:
-        done = run_chains(chain, plan, rng.spawn(chains), tick)
-    network = _union(start, [network for mine in done for network, _ in mine.drawn])
-    tables = {name: np.empty((chains, draws, *network.shape(network.family(name)))) for name in network.domain.names}
+        done = run_chains(chain, plan, rng.spawn(chains), tick, limit=limit)
+    kept = min(len(mine.drawn) for mine in done)
+    network = _union(start, [network for mine in done for network, _ in mine.drawn[:kept]])
+    tables = {name: np.empty((chains, kept, *network.shape(network.family(name)))) for name in network.domain.names}
     for i, mine in enumerate(done):
-        for j, (one, theta) in enumerate(mine.drawn):
+        for j, (one, theta) in enumerate(mine.drawn[:kept]):
             for name, table in tables_from_flat(one, theta).items():
                 tables[name][i, j] = _widened(table, one.family(name), network.family(name))
     turns, last = np.sum([mine.turns for mine in done], axis=0), done[0].columns()
@@ -222,9 +226,10 @@ def draw_averaged(
         network,
         FrozenMap(tables),
         "records",
-        n=None if given.n is not None else np.stack([mine.n for mine in done]),
+        n=None if given.n is not None else np.stack([mine.n[:kept] for mine in done]),
         records=FrozenMap((name, last[name]) for name in network.domain.names),
         acceptance=accepted | ({"graphs": float(turns[0] / turns[1])} if turns[1] else {}),
+        stopped_after=seconds if kept < draws else None,
     )
 
 

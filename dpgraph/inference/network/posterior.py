@@ -10,8 +10,11 @@ import numpy as np
 
 from dpgraph.inference import methods
 from dpgraph.inference.arguments import check_above_zero, check_no_rules, check_whole_number
+from dpgraph.inference.chains import turns
 from dpgraph.inference.counts.many_cells import MANY
+from dpgraph.inference.draws import MOST_JUDGED
 from dpgraph.inference.methods import Automatic, Normal, Records, chosen_method, method_name
+from dpgraph.inference.network._kernels import MOST_SHIFTS
 from dpgraph.inference.network.by_normal import draw_by_normal, too_rough
 from dpgraph.inference.network.by_records import PublicRows, TooSlow, draw_by_records
 from dpgraph.inference.network.by_tables import draw_by_tables
@@ -49,8 +52,14 @@ METHODS: dict[str, Method] = {
 #: The concentration of every cell before any row, where no prior is given and the method has none that learns.
 DEFAULT_PRIOR = 1.0
 
-#: What a compiled sweep takes for each latent row and each level of a variable, and for each coefficient.
-SECONDS_PER_LEVEL, SECONDS_PER_COEFFICIENT = 12e-9, 16e-9
+#: What a compiled sweep takes for each latent row and each level of a variable, each variable of a table, and each
+#: coefficient; for each record that is moved in a row and each descendant or table that this changes; for each cell;
+#: and for each deviation of the number of rows and each variable or table. Besides, what any sweep takes.
+PER_LEVEL, PER_VARIABLE, PER_COEFFICIENT, PER_MOVE, PER_CELL, PER_COMING, PER_SWEEP = (
+    6e-9, 10e-9, 16e-9, 14e-9, 100e-9, 50e-9, 0.35e-3,
+)  # fmt: skip
+#: What R-hat and the effective size of an entry take, and of each of its draws.
+PER_ENTRY, PER_DRAW = 2.5e-3, 1.4e-6
 #: The seconds that chains of records may be forecast to take before another method is chosen; the first sweeps decide
 #: where the forecast is less than so many times as long. Chains end at so many times their forecast.
 PATIENCE, MEASURED, LATE = 90.0, 2.0, 1.5
@@ -105,7 +114,7 @@ def network_posterior(
         records = replace(records, thin=records.thin * more)
         seconds = sum(seconds_of_records(one, records, draws) for one in latent)
     if automatic and hierarchy is None and records.seconds is None:
-        records = replace(records, seconds=LATE * max(seconds, PATIENCE))
+        records = replace(records, seconds=latest(seconds))
     if automatic:
         asked = replace(asked, records=records)
 
@@ -199,7 +208,7 @@ def posterior_beyond_tables(
     given, concentration = evidence_for(network, value), concentration_tables(network, cells)
     settings: dict[str, Any] = dict(vars(method)) if isinstance(method, Records) else {}
     if method == "auto":
-        settings["seconds"] = LATE * max(seconds_of_records(given, Records(), draws), PATIENCE)
+        settings["seconds"] = latest(seconds_of_records(given, Records(), draws))
     settings |= {"hierarchy": hierarchy, "public": public, "progress": progress}
     if holes is not None:
         holes.warn([given])
@@ -288,10 +297,37 @@ def _named(names: tuple[str, ...]) -> str:
     return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
 
 
+def latest(seconds: float) -> float:
+    """The seconds after which chains end that ``"auto"`` forecast to take so many."""
+    return LATE * max(seconds, PATIENCE)
+
+
 def seconds_of_records(given: Evidence, records: Records, draws: int) -> float:
-    """How long chains of records would take, each on a core of its own, within a factor of two."""
-    rows, _ = rows_estimate(given)
-    sweeps = records.burn_in + draws * records.thin
-    levels = (1 + records.passes / 2) * sum(given.network.domain.sizes.values())
-    coefficients = sum(table.weights.shape[1] for table in given.tables if table.weights is not None)
-    return float(sweeps * rows * (levels * SECONDS_PER_LEVEL + coefficients * SECONDS_PER_COEFFICIENT))
+    """How long chains of records would take, with the time to judge them, within a factor of two or so.
+
+    A move of a row takes as many records as its noise lets pass, at most those of a level, and draws all descendants.
+    """
+    network, (rows, spread) = given.network, rows_estimate(given)
+    place = {name: v for v, name in enumerate(network.order)}
+    levels = np.array([network.domain.sizes[name] for name in network.order])
+    parents = np.array([network.cells(network.parents[name]) for name in network.order], float)
+    below = np.eye(len(place), dtype=np.float32)
+    for name in reversed(network.order):
+        for parent in network.parents[name]:
+            below[place[parent]] = np.maximum(below[place[parent]], below[place[name]])
+    holds = np.zeros((len(place), len(given.tables)), np.float32)
+    for t, table in enumerate(given.tables):
+        holds[[place[name] for name in table.variables], t] = 1
+    widths = np.array([0 if table.weights is None else table.weights.shape[1] for table in given.tables])
+    scale = np.mean([t.scale / (1 if t.weights is None else np.abs(t.weights).max()) for t in given.tables])
+    touched = ((below @ holds) > 0) @ (1.0 + widths)
+    full = parents * -np.expm1(-rows / parents)  # rows of tables that hold a record
+    most = 1 + 2 * scale / np.sqrt(np.maximum(touched, 1))
+    one, other = full * most / 2, rows / levels + full / 2
+    tries = records.passes * np.minimum(levels, MOST_SHIFTS) * (levels > 1)
+    moves = float((tries * one * other / np.maximum(one + other, 1e-9)) @ (below.sum(axis=1) - 1 + touched))
+    each = levels.sum() * PER_LEVEL + (len(place) + holds.sum()) * PER_VARIABLE + widths.sum() * PER_COEFFICIENT
+    sweep = rows * each + moves * PER_MOVE + network.cell_count * PER_CELL + PER_SWEEP
+    sweep += spread * (len(place) + len(given.tables)) * PER_COMING
+    judged = min(network.cell_count, MOST_JUDGED) * (PER_ENTRY + records.chains * draws * PER_DRAW)
+    return float((records.burn_in + draws * records.thin) * sweep * turns(records.chains) + judged)

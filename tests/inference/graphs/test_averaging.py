@@ -266,6 +266,20 @@ def test_graphs_are_averaged_where_that_is_affordable(monkeypatch):
     assert reason(graphs="averaged") == averaged
 
 
+def test_averaging_stops_with_the_draws_that_it_has():
+    """Any sweep is later than a nanosecond: of 30 draws the least four are made, the first of those of a whole run."""
+    settings = {"chains": 2, "burn_in": 10, "thin": 2}
+    whole = learned().posterior(graphs="averaged", draws=30, seed=1, method=dg.methods.Records(**settings))
+    short = dg.methods.Records(**settings, seconds=1e-9)
+    with pytest.warns(dg.errors.ConvergenceWarning, match="stopped after 0 s with 8 draws in all"):
+        made = learned().posterior(graphs="averaged", draws=30, seed=1, method=short)
+    assert made.shape == (2, 4)
+    assert made.diagnostics["stopped_after"] == 1e-9
+    assert "stopped_after" not in whole.diagnostics
+    root = next(name for name in whole.network.order if not whole.network.parents[name])
+    assert made.tables[root].tobytes() == whole.tables[root][:, :4].tobytes()
+
+
 def test_so_many_cells_are_not_averaged_over():
     domain = dg.Domain.of({f"x{i}": list(range(6)) for i in range(6)})
     empty = dg.Network.of(domain, {})
