@@ -109,7 +109,7 @@ def test_an_error_of_another_layer_is_noticed(layer, line):
 
 def test_every_error_has_one_root():
     """Every exception class of the package, but for the signal by which ``cross_validate`` stops a rehearsal,
-    the two by which the command ends, and the one by which work ends for which nobody waits."""
+    the two by which the command ends, and those by which work ends for which nobody waits and chains too slow."""
     found = {}
     for path in modules():
         for node in ast.walk(ast.parse(path.read_text())):
@@ -121,6 +121,7 @@ def test_every_error_has_one_root():
     assert found.pop("Undelivered") == "cli/output.py"
     assert found.pop("Stopped") == "cli/exit_codes.py"
     assert found.pop("NobodyWaits") == "inference/interruption.py"
+    assert found.pop("TooSlow") == "inference/network/by_records.py"
     assert set(found.values()) == {"privacy/errors.py"}
     assert set(found) == {name for name in dg.errors.__all__ if name.endswith("Error")}
     for name in found:
