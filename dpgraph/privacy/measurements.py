@@ -155,9 +155,18 @@ class DiscreteLaplace(_Law):
     def sum_tail(self, log_edge: float, edge: float, far: Reals, copies: int) -> Reals:
         """ln P of a sum of independent draws at distances beyond ``edge``, where it is ``log_edge``.
 
-        A sum of m two-sided geometric numbers falls off as z^(m - 1) exp(-z / scale).
+        By the saddle point of the cumulants m ln((cosh b - 1) / (cosh b - cosh t)), b = 1 / scale, in closed form.
         """
-        return log_edge - (far - edge) / self.scale + (copies - 1) * np.log(far / edge)
+        rate = min(1 / self.scale, 300.0)
+
+        def log(distance: Reals) -> Reals:
+            mean = distance / copies
+            tilt = np.log((mean * math.cosh(rate) + np.hypot(1, mean * math.sinh(rate))) / (1 + mean))
+            fall = np.log(mean / np.sinh(tilt))  # less ln(cosh b - cosh t)
+            curvature = np.log(math.cosh(rate) * np.cosh(tilt) - 1) / 2 + fall
+            return copies * (math.log(2 * math.sinh(rate / 2) ** 2) + fall) - tilt * distance - curvature
+
+        return log_edge + log(far) - log(np.asarray(edge, float))
 
 
 @dataclass(frozen=True)
