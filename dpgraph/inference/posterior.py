@@ -53,7 +53,9 @@ def posterior(
     * ``"normal"``, ``dg.methods.Normal(...)``: independent joint draws under normal noise in the residual basis; for
       coefficients with many rows, or tables whose counts are well above their noise.
     * ``"auto"``: records where that is forecast to take a minute and a half at most, else tables, or normal for
-      coefficients and for thousands of cells with much noise; ``.reason`` says.
+      coefficients and for thousands of cells with much noise; ``.reason`` says. First sweeps much slower than forecast
+      choose again, and chains stop at half again their time with the draws they have, ``stopped_after`` in
+      ``.diagnostics``: near the limit results depend on the machine. ``"records"`` by name never stops by itself.
     * ``"plug-in"``, ``dg.methods.PlugIn(...)``: the released counts taken as exact: Dirichlet laws, instant, with
       intervals that are too narrow where the noise matters.
 
@@ -98,7 +100,7 @@ def posterior(
 
     Warns:
         ApproximationWarning: If ``"normal"`` is asked for and too rough for a family of pooled releases.
-        ConvergenceWarning: If Markov chains have not mixed; ask for more draws or another method.
+        ConvergenceWarning: If Markov chains have not mixed, or were stopped; ask for more draws or another method.
         PriorWarning: If most of the posterior of a regression's coefficient is prior, or the private number of rows of
             a network is within two standard deviations of its noise.
 
