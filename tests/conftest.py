@@ -69,13 +69,18 @@ def runs_loops(item):
     return elsewhere or any(word in item.name for word in WITH_LOOPS)
 
 
-def compiled_last(items, workers):
-    """Items in an order such that each worker, who gets a run of them, begins with those that run no loop."""
-    parts = [[one for one in items if runs_loops(one) == last] for last in (False, True)]
+def spread(items, workers, last):
+    """Items in an order such that each worker, who gets a run of them, ends with its share of those that are last."""
+    parts = [[one for one in items if last(one) == wanted] for wanted in (False, True)]
     ends = [[len(part) * k // workers for k in range(workers + 1)] for part in parts]
     return [
         one for k in range(workers) for part, end in zip(parts, ends, strict=True) for one in part[end[k] : end[k + 1]]
     ]
+
+
+def is_planted(item):
+    """Whether a test plants a fault: all of them on one worker, it would also be alone with the check at their end."""
+    return item.get_closest_marker("planted") is not None
 
 
 def pytest_runtest_setup(item):
@@ -107,8 +112,9 @@ def pytest_collection_modifyitems(config, items):
     mark_systems(items)
     mark_crossings(items)
     yield
-    if os.environ.get(COMPILED) and hasattr(config, "workerinput"):
-        items[:] = compiled_last(items, config.workerinput["workercount"])
+    if hasattr(config, "workerinput"):
+        last = runs_loops if os.environ.get(COMPILED) else is_planted
+        items[:] = spread(items, config.workerinput["workercount"], last)
 
 
 @pytest.hookimpl(wrapper=True)
