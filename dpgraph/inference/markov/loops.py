@@ -205,7 +205,8 @@ def pool(
     """Tables of a cell for every state: the current one and its match by coupling, all others drawn from their laws.
 
     ``here`` is the cell's state; ``pair`` has the match of each state, itself where it has none. ``tables``, shape
-    (slots, states, columns), and ``fit``, ln P(released | table), shape (slots, states), are overwritten.
+    (slots, states, columns), and ``fit``, ln P(released | table), shape (slots, states), are overwritten. Slots have
+    one law and are independent, so none tells which holds the current table.
     """
     width, gain = cells.counts.shape[1], np.empty(cells.counts.shape[1])
     entries = entries_of(cells, i)
@@ -216,8 +217,8 @@ def pool(
                 continue
             if m == 0 and k == here:
                 copied(cells.counts[i], tables[m, k])
-            elif m == 0 and (pair[k] == here or pair[k] < k):
-                source = cells.counts[i] if pair[k] == here else tables[m, pair[k]]
+            elif pair[k] < k or (m == 0 and pair[k] == here):
+                source = cells.counts[i] if m == 0 and pair[k] == here else tables[m, pair[k]]
                 for f in range(cells.edges.size - 1):
                     a, b = cells.edges[f], cells.edges[f + 1]
                     couple(rng, source[a:b], emissions[pair[k], a:b], emissions[k, a:b], gain[a:b], tables[m, k, a:b])

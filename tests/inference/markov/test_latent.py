@@ -159,17 +159,17 @@ def test_a_pool_has_one_law_whichever_table_is_the_current_one(here):
     laws = np.array([[0.6, 0.2, 0.2], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.5, 0.1, 0.4]])
     entries, many = 40, 2000
     pair, tables, fit = np.array([1, 0, 3, 2]), np.zeros((2, 4, 3), np.int64), np.zeros((2, 4))
-    moved, means = np.zeros((many, 2)), np.zeros((2, 4, 3))
+    moved, means = np.zeros((many, 4)), np.zeros((2, 4, 3))
     for d in range(many):
         start = rng.multinomial(entries, laws[here])[None]
         loops.pool(rng, one_cell(start), 0, here, laws, pair, tables, fit)
-        moved[d] = [np.abs(tables[0, a] - tables[0, b]).sum() / 2 for a, b in ((0, 1), (2, 3))]
+        moved[d] = [np.abs(one[a] - one[b]).sum() / 2 for one in tables for a, b in ((0, 1), (2, 3))]
         means += tables / many
         assert (tables[0, here] == start[0]).all()
         assert (tables.sum(axis=2) == entries).all()
     error = 6 * np.sqrt(entries * 0.25 / many)
     assert np.abs(means - entries * laws).max() < error
-    assert np.abs(moved.mean(axis=0) - entries * np.array([0.6, 0.2])).max() < error
+    assert np.abs(moved.mean(axis=0) - entries * np.array([0.6, 0.2, 0.6, 0.2])).max() < error
 
 
 def one_cell(counts):

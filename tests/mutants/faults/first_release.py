@@ -578,8 +578,8 @@ MUTANTS = (
     Mutant(
         "a pool forgets which states are matched",
         "inference/markov/loops.py",
-        "elif m == 0 and (pair[k] == here or pair[k] < k):",
-        "elif m == 0 and pair[k] == here:",
+        "elif pair[k] < k or (m == 0 and pair[k] == here):",
+        "elif m == 0 and (pair[k] < k or pair[k] == here):",
         (f"{MARKOV}::test_a_pool_has_one_law_whichever_table_is_the_current_one",),
     ),
     Mutant(
