@@ -116,7 +116,7 @@ def _of_probabilities(value: Probabilities) -> Page:
 
 @page_of.register
 def _of_learned(value: LearnedNetwork) -> Page:
-    section, data = tables_section(value.network, value.probabilities.tables)
+    section, data = tables_section(value.network, value.tables.tables)
     record = value.provenance
     behind = [] if record is None else [measurements(record)]
     sections = [protection(record), _chosen(value), section, *behind]

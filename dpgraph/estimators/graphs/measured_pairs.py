@@ -26,8 +26,8 @@ from dpgraph.estimators.graphs.task import Learner, Task, in_turn
 from dpgraph.estimators.reading import stays_in_place
 from dpgraph.inference.graphs.choosing import borrows, check_choosing, choose_within
 from dpgraph.inference.graphs.constraints import Limits
-from dpgraph.inference.graphs.joint import is_small
 from dpgraph.inference.graphs.learned import LearnedNetwork
+from dpgraph.inference.graphs.trees import is_small
 from dpgraph.inference.network.consistency import consistent_variance
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -14,21 +15,23 @@ import numpy as np
 from dpgraph import memory
 from dpgraph.inference.graphs.constraints import Constraints, Limits, constraints_within
 from dpgraph.inference.graphs.factors import FEWEST
-from dpgraph.inference.graphs.joint import LARGEST, QUICK_STEPS, Joint, fitted_joint, is_small, read_network
+from dpgraph.inference.graphs.field import LARGEST, QUICK_STEPS, Field, fitted_field, refitted_field
 from dpgraph.inference.graphs.learned import FEW, LearnedNetwork
-from dpgraph.inference.graphs.pair_estimates import Pairs, declared_domain, read_pairs
-from dpgraph.inference.graphs.reading import grow, smoothed
+from dpgraph.inference.graphs.pair_estimates import Pair, Pairs, declared_domain, dependence, read_pairs
+from dpgraph.inference.graphs.reading import read_network, smoothed
 from dpgraph.inference.graphs.refitting import refitted_posterior
+from dpgraph.inference.graphs.trees import MOST_CELLS, best_tree, is_small, one_clique
 from dpgraph.inference.network.evidence import single_releases
 from dpgraph.inference.posterior import posterior
 from dpgraph.inference.queries.tables import drawn_tables
+from dpgraph.privacy.checks import Reals
 from dpgraph.privacy.errors import InferenceError, PriorWarning
 from dpgraph.privacy.records import joint_release, released_value
 from dpgraph.structure.domain import Domain
 from dpgraph.structure.joint import JointCounts
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Family, Network
-from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities
+from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
 from dpgraph.waiting import waiting
 
 #: Bytes that a choice takes, as measured: for each cell of a pair or of a joint, each pair, each cell of a family.
@@ -36,6 +39,9 @@ BYTES_PER_CELL, BYTES_PER_PAIR, BYTES_PER_FAMILY_CELL = 80, 1250, 16
 
 #: The most cells of a joint that is fitted again for each draw, for the time that takes.
 MOST_REFITTED = 4096
+#: Trees that are fitted, one after the other; what a required edge counts; and the part of the expected noise in a pair
+#: up to which nothing is lost.
+ROUNDS, MUST, NEGLIGIBLE = 5, 1e3, 0.1
 
 
 def choose_network(noisy: Any, *, constraints: Constraints | None = None, progress: bool = False) -> LearnedNetwork:
@@ -133,10 +139,15 @@ def choose_within(noisy: Any, constraints: Limits) -> LearnedNetwork:
     """As ``choose_network``, by constraints that were read."""
     value, provenance = released_value(noisy)
     check_choosing(constraints)
-    small = is_small(declared_domain(value))
-    pairs = read_pairs(value, LARGEST if small else 2, borrows(constraints.domain))
-    found = replace(_chosen(pairs, constraints, small), provenance=provenance)
-    edges = {(parent, name) for name, parents in found.network.parents.items() for parent in parents}
+    domain = constraints.domain
+    pairs = read_pairs(value, LARGEST if is_small(domain) else 2, borrows(domain))
+    field, left_out = fitted_model(pairs, constraints)
+    graph = replace(smoothed(pairs, *read_network(field, pairs, constraints)), provenance=provenance)
+    widest = max(map(constraints.cells, field.tree.cliques))
+    whole = graph
+    if constraints.free and widest <= constraints.max_cells:
+        whole = replace(smoothed(pairs, *field.network(domain)), provenance=provenance)
+    edges = {(parent, name) for name, parents in graph.network.parents.items() for parent in parents}
     if edges <= constraints.required and constraints.max_parents != 0:
         warnings.warn(
             "no pair stands out of its noise: the graph has no edge beyond those required, and variables are else "
@@ -144,10 +155,62 @@ def choose_within(noisy: Any, constraints: Limits) -> LearnedNetwork:
             PriorWarning,
             stacklevel=2,
         )
-    again, refit = partial(_again, pairs, constraints, small), None
-    if not small or math.prod(pairs.domain.sizes.values()) <= MOST_REFITTED:
-        refit = partial(refitted_posterior, pairs, small)
-    return LearnedNetwork(found, noisy, "pairs", "a release of pairs", again, refit, constraints)
+    again, refit = partial(_again, pairs, constraints, field), None
+    if not is_small(domain) or math.prod(domain.sizes.values()) <= MOST_REFITTED:
+        refit = partial(refitted_posterior, pairs, field)
+    how = partial(how_near, field, pairs, left_out)
+    return LearnedNetwork(whole, noisy, "pairs", "a release of pairs", graph, how, again, refit, constraints)
+
+
+def fitted_model(pairs: Pairs, constraints: Limits) -> tuple[Field, int]:
+    """The field over the tree that loses the least of the pairs, and how many pairs that matter it had no cells for.
+
+    Where the joint of all variables is written down, it is one clique. Else a tree holds the most dependent pairs
+    within its cells, and is chosen again, ``ROUNDS`` times while cells are short, by what its field says: a pair inside
+    counts by its term, and one outside by how far the field is from it.
+    """
+    domain = constraints.domain
+    if is_small(domain):
+        return fitted_field(pairs, one_clique(domain)), 0
+    noise = float(np.mean([pairs.expected_noise(pair) for pair in pairs.spread])) if pairs.spread else 0.0
+    must = {tuple(sorted(edge, key=domain.names.index)): MUST for edge in constraints.required}
+    scores = {pair: dependence(pairs.table(*pair)) for pair in pairs.spread}
+    best, least, left_out = None, math.inf, 0
+    for _ in range(ROUNDS):
+        tree = best_tree(domain, scores | must, constraints.max_cells, NEGLIGIBLE * noise)
+        field = fitted_field(pairs, tree)
+        far = missed(field, {pair: pairs.table(*pair) for pair in pairs.spread})
+        outside = [pair for pair in far if tree.smallest(pair) is None]
+        if sum(far.values()) < least:
+            best, least = field, sum(far.values())
+            left_out = sum(far[pair] > NEGLIGIBLE * noise for pair in outside)
+        if not any(scores[pair] > NEGLIGIBLE * noise for pair in outside):
+            break
+        terms = field.terms.strengths(pairs, field.weights)
+        scores = {pair: terms.get(pair, away) for pair, away in far.items()}
+    assert best is not None
+    return best, left_out
+
+
+def missed(field: Field, tables: Mapping[Pair, Reals]) -> dict[Pair, float]:
+    """The total variation between a field's pairs and some tables."""
+    found = {name: field.pairs_of(name) for name in dict.fromkeys(pair[0] for pair in tables)}
+    return {pair: 0.5 * float(np.abs(found[pair[0]][pair[1]] - table).sum()) for pair, table in tables.items()}
+
+
+def how_near(field: Field, pairs: Pairs, left_out: int) -> dict[str, float]:
+    """How far a field's pairs are from the released ones, beside what noise is expected to make of it."""
+    far = missed(field, {pair: pairs.released(pair) for pair in pairs.spread})
+    distance = float(np.mean(list(far.values()))) if far else 0.0
+    noise = float(np.mean([pairs.expected_noise(pair) for pair in far])) if far else 0.0
+    return {
+        "distance": distance,
+        "noise": noise,
+        "ratio": distance / noise if noise else math.nan,
+        "cliques": len(field.tree.cliques),
+        "cells": sum(table.size for table in field.tables),
+        "left_out": left_out,
+    }
 
 
 def borrows(domain: Domain) -> bool:
@@ -171,14 +234,7 @@ def choosing_bytes(constraints: Limits) -> int:
     return pairs + sum(constraints.most_cells.values()) * BYTES_PER_FAMILY_CELL
 
 
-def _chosen(pairs: Pairs, constraints: Limits, small: bool, steps: int | None = None) -> Probabilities:
-    """The probabilities of the network that some pairs choose; ``small`` where their joint is written down."""
-    if small:
-        joint = Joint(pairs.domain.names, fitted_joint(pairs, steps))
-        return smoothed(pairs, *read_network(joint, pairs, constraints))
-    return smoothed(pairs, *grow(pairs, constraints))
-
-
-def _again(pairs: Pairs, constraints: Limits, small: bool, rng: np.random.Generator) -> Network:
-    """The network that a draw of the pairs chooses."""
-    return _chosen(pairs.redrawn(rng), constraints, small, QUICK_STEPS).network
+def _again(pairs: Pairs, constraints: Limits, near: Field, rng: np.random.Generator) -> Network:
+    """The network that a draw of the pairs chooses, parents inside the same cliques."""
+    drawn = pairs.redrawn(rng)
+    return read_network(refitted_field(drawn, near, QUICK_STEPS), drawn, constraints)[0]

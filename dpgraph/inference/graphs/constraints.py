@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -131,6 +132,15 @@ class Limits:
                 f"required edges and the order contradict one another: {', '.join(steps)}; leave one out"
             ) from None
 
+    @property
+    def free(self) -> bool:
+        """True if nothing but cells limits the graphs."""
+        return self.max_parents is None and not (self.required or self.forbidden or self.tiers)
+
+    def cells(self, names: Iterable[str]) -> int:
+        """The cells of a table over some variables."""
+        return math.prod(self.domain.sizes[name] for name in names)
+
     @cached_property
     def required_parents(self) -> dict[str, Family]:
         """The required parents of each variable, in the domain's order."""
@@ -177,10 +187,7 @@ class Limits:
         """True for a family within the limits of parents and cells."""
         if self.max_parents is not None and len(parents) > self.max_parents:
             return False
-        cells = self.domain.sizes[name]
-        for parent in parents:
-            cells *= self.domain.sizes[parent]
-        return cells <= self.max_cells
+        return self.cells((name, *parents)) <= self.max_cells
 
 
 def _edges(edges: Any, name: str) -> frozenset[Edge]:

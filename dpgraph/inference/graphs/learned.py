@@ -55,10 +55,11 @@ class LearnedNetwork:
     """A graph chosen from a release, with all that the choice was made of.
 
     Attributes:
-        probabilities: The tables of the chosen network: for ``dg.query``, ``dg.sample_rows``, ``dg.to_pgmpy``.
-            ``dg.save`` of a learned network writes them, with the release beside them. Of a file
-            ``dg.choose_network(dg.load(path, release=True), ...)``, with the constraints that were given, chooses again
-            for free, and has ``edges`` and ``alternatives``.
+        probabilities: The model, for ``dg.query``, ``dg.sample_rows``, ``dg.to_pgmpy``: all that the release says, as a
+            network whose families fill the cliques of a tree; under constraints on edges or parents, and where one
+            family would exceed ``max_cells``, the tables of ``network``. ``dg.save`` of a learned network writes it,
+            with the release beside it. Of a file ``dg.choose_network(dg.load(path, release=True), ...)``, with the
+            constraints that were given, chooses again for free, and has ``edges`` and ``alternatives``.
         release: Every noisy table, as released, which the posterior reads.
         method: How the graph was chosen.
         reason: The reason for the method.
@@ -68,14 +69,31 @@ class LearnedNetwork:
     release: Any
     method: str
     reason: str
+    _graph: Probabilities | None = field(default=None, repr=False)
+    _near: Any = field(default=None, repr=False)
     _again: Any = field(default=None, repr=False)
     _refit: Any = field(default=None, repr=False)
     _constraints: Limits | None = field(default=None, repr=False)
 
     @property
+    def tables(self) -> Probabilities:
+        """The tables of the chosen graph: the model's, without the edges that noise alone could have made."""
+        return self.probabilities if self._graph is None else self._graph
+
+    @property
     def network(self) -> Network:
         """The chosen graph over its domain."""
-        return self.probabilities.network
+        return self.tables.network
+
+    @cached_property
+    def diagnostics(self) -> dict[str, float]:
+        """How near the model's pairs are to the released ones; empty where the graph was paid for.
+
+        ``distance`` is the mean total variation between the interactions of both, ``noise`` what noise alone is
+        expected to make of it, ``ratio`` the one by the other: about 1 where nothing is lost. ``cliques`` and ``cells``
+        are those of the model, and ``left_out`` is the number of pairs that matter for which there were no cells.
+        """
+        return {} if self._near is None else self._near()
 
     @property
     def provenance(self) -> Provenance | None:
@@ -249,7 +267,7 @@ class LearnedNetwork:
         graph = self.network.to_networkx()
         for name, parents in self.network.parents.items():
             for axis, parent in enumerate(parents, 1):
-                graph.edges[parent, name]["strength"] = strength(self.probabilities.table(name), axis)
+                graph.edges[parent, name]["strength"] = strength(self.tables.table(name), axis)
         return graph
 
     @cached_property

@@ -93,6 +93,16 @@ class Pairs:
             return self.tables[one, other]
         return self.tables[other, one].T
 
+    def released(self, pair: Pair) -> Reals:
+        """The probabilities of a measured pair with its interaction as released, some perhaps negative."""
+        return np.outer(*(self.singles[name] for name in pair)) + self.excess[pair] / self.n
+
+    def expected_noise(self, pair: Pair) -> float:
+        """The expected total variation of the noise in a measured pair's interaction."""
+        cells = self.excess[pair].size
+        free = math.prod(1 - 1 / self.domain.sizes[name] for name in pair)
+        return 0.5 * cells * math.sqrt(2 / math.pi * free) * self.spread[pair] / self.n
+
     @cached_property
     def _population(self) -> tuple[Factors | None, dict[Pair, Part]]:
         return self._parts(sampled=True)

@@ -1,21 +1,20 @@
-"""The probabilities of a network: read from released tables or fitted joints, or of a graph that is grown from pairs.
+"""The graph and the probabilities of a network: read from released tables, or off a fitted field.
 
-A graph grows one variable at a time. Every new family {x} + P has P inside an earlier one, so the families are the
-cliques of a decomposable graph and P's probabilities are a margin of a known table. The family's own table is the
-maximum-entropy one with that margin and the shrunk pairs of x with each parent, by proportional fitting.
+Parents are chosen by conditional information in the field.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
 
 from dpgraph.inference.graphs.constraints import Limits
-from dpgraph.inference.graphs.pair_estimates import FLOOR, Pairs, dependence, fitted, likeliest, positive_shares
+from dpgraph.inference.graphs.field import Field
+from dpgraph.inference.graphs.pair_estimates import FLOOR, Pairs, fitted, likeliest, positive_shares
 from dpgraph.inference.network.consistency import reconcile
 from dpgraph.privacy.checks import Reals
 from dpgraph.structure.frozen import FrozenMap
@@ -26,8 +25,8 @@ from dpgraph.waiting import counted
 
 #: The pseudo-rows of a configuration, in standard deviations of the noise of a measured cell (benchmarks/structure.py).
 PART = 0.01
-#: Sweeps of proportional fitting in a family, and the least dependence a further parent must add, in total variation.
-SWEEPS, LEAST = 12, 1e-3
+#: The least conditional information that a parent must carry, in nats, and in multiples of what noise alone carries.
+LEAST, BEYOND_NOISE = 2e-4, 1.0
 
 
 def smoothed(pairs: Pairs, network: Network, joints: FrozenMap[str, Reals]) -> Probabilities:
@@ -105,88 +104,69 @@ def _added(counts: Reals, single: Reals, known: Reals, n: float, noise: float) -
     return fitted(apart + kept * excess / n, single, others, FLOOR * apart).reshape(counts.shape)
 
 
-@dataclass(frozen=True, eq=False)
-class Grown:
-    """A family with its probabilities: axes (variable, *parents), and how far these are from independence."""
+def read_network(field: Field, pairs: Pairs, constraints: Limits) -> tuple[Network, FrozenMap[str, Reals]]:
+    """A network and a field's margins for its families: the most dependent variables first, parents greedily.
 
-    family: Family
-    table: Reals
-    dependence: float
-
-
-def grow(pairs: Pairs, constraints: Limits) -> tuple[Network, FrozenMap[str, Reals]]:
-    """The grown network, and the joint probabilities of each variable's family."""
-    names, sizes = pairs.domain.names, pairs.domain.sizes
-    placed: dict[str, Grown] = {}
-    offers: dict[str, Grown] = {}
+    A parent is added while the information it carries, given those there are, is more than noise in its pair would
+    carry on average: half its variance over n^2, summed over the pair's coordinates in units of independence. Two at
+    once are held to twice the least information, and to the noise of all three variables' interactions. Chosen parents
+    lie with the variable in one clique.
+    """
+    names = pairs.domain.names
+    placed: list[str] = []
+    parents: dict[str, Family] = {}
+    held = {(one, other) for clique in field.tree.cliques for one in clique for other in clique if one != other}
+    single = dict.fromkeys(permutations(names, 2), 0.0) | {pair: field.gain(pair[0], (), pair[1]) for pair in held}
     for _ in counted(names):
-        open_names = [name for name in names if name not in placed and constraints.may_enter(name, placed)]
-        for name in open_names:
-            if name not in offers:
-                tries = [_offer(pairs, constraints, name, clique) for clique in placed.values()]
-                offers[name] = max([_least(pairs, constraints, name), *tries], key=lambda grown: grown.dependence)
-        if placed:
-            chosen = max(open_names, key=lambda name: (offers[name].dependence, sizes[name]))
-        else:  # the variable that is most informed of the others
-            chosen = max(open_names, key=lambda one: sum(dependence(pairs.table(one, o)) for o in names if o != one))
-        placed[chosen] = offers.pop(chosen)
-        for name in list(offers):
-            mine = _offer(pairs, constraints, name, placed[chosen])
-            if mine.dependence > offers[name].dependence:
-                offers[name] = mine
-    parents = {name: placed[name].family[1:] for name in names}
+        ready = [name for name in names if name not in placed and constraints.may_enter(name, placed)]
+        near = placed or names
+        total = {name: [single[name, other] for other in near if other != name] for name in ready}
+        name = max(ready, key=lambda one: max(total[one]) if placed else sum(total[one]))
+        parents[name] = _parents(field, pairs, constraints, name, placed)
+        placed.append(name)
     network = Network.of(pairs.domain, parents)
-    return network, FrozenMap((name, placed[name].table) for name in names)
+    return network, FrozenMap((name, field.margin(network.family(name))) for name in names)
 
 
-def _least(pairs: Pairs, constraints: Limits, name: str) -> Grown:
-    """The family of the required parents alone, which need not lie in a clique: theirs is a table of their pairs."""
-    parents = constraints.required_parents[name]
-    if not parents:
-        return Grown((name,), pairs.singles[name], 0.0)
-    known = pairs.singles[parents[0]]
-    for i, parent in enumerate(parents[1:], 1):
-        known = np.moveaxis(family_table(pairs, parent, parents[:i], known), 0, -1)
-    table = family_table(pairs, name, parents, known)
-    return Grown((name, *parents), table, dependence(table))
+def _parents(field: Field, pairs: Pairs, constraints: Limits, name: str, placed: list[str]) -> Family:
+    """The parents of a variable, by forward selection from the required ones on.
 
-
-def _offer(pairs: Pairs, constraints: Limits, name: str, clique: Grown) -> Grown:
-    """The best family of a variable with parents inside a clique: forward selection, from the required ones on."""
-    best = _least(pairs, constraints, name)
-    if not set(best.family[1:]) <= set(clique.family):
-        return best
+    Two parents are tried together where the table of all three was measured: neither need tell anything by itself.
+    """
+    mine = constraints.required_parents[name]
+    together = [
+        tuple(one for one in block if one != name) for block in pairs.residuals if len(block) == 3 and name in block
+    ]
+    allowed = {other for other in placed if other not in mine and constraints.allows(other, name)}
+    offers = [more for more in [*((other,) for other in placed), *together] if allowed.issuperset(more)]
     while True:
-        tries = []
-        for parent in clique.family:
-            parents = (*best.family[1:], parent)
-            if parent in best.family or not constraints.allows(parent, name) or not constraints.fits(name, parents):
-                continue
-            known = margin(clique.table, clique.family, parents)
-            table = family_table(pairs, name, parents, known)
-            tries.append(Grown((name, *parents), table, dependence(table)))
-        if not tries:
-            return best
-        found = max(tries, key=lambda grown: grown.dependence)
-        if found.dependence < best.dependence + LEAST:
-            return best
-        best = found
+        offers = [
+            more
+            for more in offers
+            if not set(more) & set(mine) and field.tree.smallest((name, *mine, *more)) is not None
+        ]
+        gains = {more: field.gain(name, mine, *more) for more in offers if constraints.fits(name, (*mine, *more))}
+        kept = {
+            more: gain / len(more)
+            for more, gain in gains.items()
+            if gain > max(LEAST * len(more), BEYOND_NOISE * _noise(pairs, name, more))
+        }
+        if not kept:
+            return mine
+        mine = (*mine, *max(kept, key=kept.__getitem__))
 
 
-def family_table(pairs: Pairs, name: str, parents: Family, known: Reals) -> Reals:
-    """The maximum-entropy table of a family given its parents' probabilities and each pair with a parent."""
-    table = np.multiply.outer(pairs.singles[name], known)
-    targets = [pairs.table(name, parent) for parent in parents]
-    if len(parents) == 1:
-        return targets[0] * (known / targets[0].sum(axis=0))
-    for _ in range(SWEEPS):
-        for axis, target in enumerate(targets, 1):
-            other = tuple(i for i in range(1, table.ndim) if i != axis)
-            now = table.sum(axis=other)
-            shape = [size if i in (0, axis) else 1 for i, size in enumerate(table.shape)]
-            table = table * (target / np.maximum(now, 1e-300)).reshape(shape)
-        table = table * (known / np.maximum(table.sum(axis=0), 1e-300))
-    return table
+def _noise(pairs: Pairs, name: str, more: Family) -> float:
+    """The information that noise alone puts into the blocks of a variable and others: half its chi-squared distance."""
+    total = 0.0
+    for size in range(1, len(more) + 1):
+        for some in combinations(more, size):
+            block = tuple(sorted((name, *some), key=pairs.domain.names.index))
+            if block in pairs.residuals:
+                values, variance = pairs.residuals[block]
+                cells = math.prod(pairs.domain.sizes[one] for one in block)
+                total += 0.5 * values.size * variance / pairs.n**2 * cells
+    return total
 
 
 def conditional(table: Reals) -> Reals:

@@ -10,11 +10,12 @@ import pandas as pd
 import pytest
 
 import dpgraph as dg
-from dpgraph.inference.graphs import choosing, reading
+from dpgraph.inference.graphs import choosing
 from dpgraph.inference.graphs import learned as learned_module
 from dpgraph.inference.graphs.constraints import constraints_within
-from dpgraph.inference.graphs.joint import Joint, fitted_joint
-from dpgraph.inference.graphs.pair_estimates import Pairs, contrasts, dependence, fitted, likeliest, read_pairs
+from dpgraph.inference.graphs.field import fitted_field
+from dpgraph.inference.graphs.pair_estimates import fitted, likeliest, read_pairs
+from dpgraph.inference.graphs.trees import one_clique
 from dpgraph.privacy.measurements import DiscreteGaussian
 from dpgraph.structure.margins import Margins
 
@@ -70,12 +71,10 @@ def test_the_joint_of_a_chain_is_found_again(chain, grown, monkeypatch):
 
 
 def test_an_explicit_joint_has_the_pairs_it_was_fitted_to(chain):
-    pairs = read_pairs(exact_pairs(chain))
-    made = fitted_joint(pairs)
-    joint = Joint(DOMAIN.names, made)
+    field = fitted_field(read_pairs(exact_pairs(chain)), one_clique(DOMAIN))
     for pair in itertools.combinations(DOMAIN.names, 2):
         axes = tuple(i for i, name in enumerate(DOMAIN.names) if name not in pair)
-        assert joint.margin(pair) == pytest.approx(chain.sum(axis=axes), abs=2e-3)
+        assert field.margin(pair) == pytest.approx(chain.sum(axis=axes), abs=2e-3)
 
 
 @pytest.mark.parametrize("grown", [False, True])
@@ -207,7 +206,7 @@ def test_a_learned_network_is_saved_as_its_probabilities(chain, tmp_path):
     learned = dg.choose_network(noisy)
     dg.save(learned, tmp_path / "learned.json")
     loaded = dg.load(tmp_path / "learned.json")
-    assert loaded.network == learned.network
+    assert loaded == learned.probabilities
     again = dg.load(tmp_path / "learned.json", release=True)
     assert again == noisy
     assert dg.choose_network(again).network == learned.network
@@ -231,22 +230,6 @@ def test_proportional_fitting_gives_the_margins():
     assert (table >= 0).all()
     assert table.sum(axis=1) == pytest.approx(first, abs=1e-4)
     assert table.sum(axis=0) == pytest.approx(second)
-
-
-def test_a_family_has_its_parents_margin_and_the_pairs_of_its_child():
-    rng = np.random.default_rng(3)
-    known = rng.dirichlet(np.ones(6)).reshape(2, 3)
-    truth = np.einsum("xab,ab->xab", rng.dirichlet(np.ones(2) * 3, size=(2, 3)).transpose(2, 0, 1), known)
-    domain = dg.Domain.of({"x": [0, 1], "a": [0, 1], "b": [0, 1, 2]})
-    singles = {"x": truth.sum((1, 2)), "a": known.sum(1), "b": known.sum(0)}
-    two, three = contrasts(2), contrasts(3)
-    residuals = {("x", "a"): (two @ truth.sum(2) @ two.T, 0.0), ("x", "b"): (two @ truth.sum(1) @ three.T, 0.0)}
-    pairs = Pairs(domain, 1.0, singles, dict.fromkeys(residuals, 0.0), residuals)
-    made = reading.family_table(pairs, "x", ("a", "b"), known)
-    assert made.sum(axis=0) == pytest.approx(known)
-    assert made.sum(axis=2) == pytest.approx(truth.sum(2), abs=1e-4)
-    assert made.sum(axis=1) == pytest.approx(truth.sum(1), abs=1e-4)
-    assert 0 < dependence(made) < 1
 
 
 def test_tiers_are_read_from_names_and_lists():

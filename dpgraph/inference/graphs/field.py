@@ -1,0 +1,371 @@
+"""The field of most entropy near a release: a distribution over a clique tree, fitted to all pairs inside its cliques.
+
+With residuals y of variance s^2, of shrunk pairs, and the features f that they are means of, the distribution p that
+maximises a H(p) - sum (E_p f - y)^2 / (2 s^2), and meets those of single variables exactly, is log-linear in f. Its
+weights t, the sum over those of pairs and more variables, minimise the convex
+
+    ln sum_x exp(t f(x)) - t y + a sum s^2 t^2 / 2
+
+(Dudik, Phillips and Schapire 2007). Noisy tables that no distribution has are approached as far as their noise says.
+Sums over cells are of one clique at a time: messages along the tree (Lauritzen and Spiegelhalter 1988). A domain whose
+joint table is written down is a tree of one clique.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import entr
+from threadpoolctl import threadpool_limits
+
+from dpgraph.inference.graphs.pair_estimates import Pairs, beyond_noise, contrasts, dependent
+from dpgraph.inference.graphs.trees import Tree
+from dpgraph.privacy.checks import Integers, Reals
+from dpgraph.structure.domain import Domain
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.network import Family, Network
+from dpgraph.structure.tables import margin
+
+#: What entropy counts beside the squared errors: so little that tables are fitted where some field has them.
+WEIGHT = 25.0
+#: The most variables of a measured table that is fitted with all its interactions.
+LARGEST = 3
+#: Steps of L-BFGS at most, and those of a field that is only to say which graph would be chosen.
+STEPS, QUICK_STEPS = 200, 30
+#: Blocks of more than two variables that all keep less than this part of what they have beyond pairs have nothing.
+NONE = 1e-3
+#: The least sum of a separator's cells, beside the largest cell of their clique.
+LEAST_SUM = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """Probabilities of the cells of each clique, which agree on separators; ``weights`` of the terms made them."""
+
+    terms: Terms
+    weights: Reals
+    tables: Sequence[Reals]
+    _known: dict[frozenset[str], float] = field(default_factory=dict, repr=False)
+
+    @property
+    def tree(self) -> Tree:
+        """The cliques."""
+        return self.terms.tree
+
+    def margin(self, wanted: Family) -> Reals:
+        """The probabilities of some variables, axes in the order asked for."""
+        held = self.tree.smallest(wanted)
+        if held is not None:
+            return margin(self.tables[held], self.tree.cliques[held], wanted)
+        return self._across(wanted)
+
+    def _across(self, wanted: Family) -> Reals:
+        """The probabilities of variables that no clique holds together: messages keep them on their way to the root."""
+        tree, sent = self.tree, dict[int, list[tuple[Reals, Family]]]()
+        axes: Family = ()
+        made = np.ones(())
+        for i in range(len(tree.cliques) - 1, -1, -1):
+            near = sent.pop(i, [])
+            if i and not near and not set(wanted) & (set(tree.cliques[i]) - set(tree.separators[i])):
+                continue
+            apart = self.margin(tree.separators[i])
+            made = self.tables[i] / _along(np.where(apart > 0, apart, 1.0), tree.separators[i], tree.cliques[i])
+            axes = tree.cliques[i]
+            for message, held in near:
+                wide = (*axes, *(name for name in held if name not in axes))
+                made = _along(made, axes, wide) * _along(message, held, wide)
+                axes = wide
+            kept = tuple(name for name in axes if name in wanted or (i and name in tree.separators[i]))
+            made, axes = margin(made, axes, kept), kept
+            sent.setdefault(tree.above[i], []).append((made, axes))
+        return margin(made, axes, wanted)
+
+    def pairs_of(self, name: str) -> dict[str, Reals]:
+        """The probabilities of a variable (axis 0) and each other one (axis 1)."""
+        tree, found = self.tree, dict[str, Reals]()
+        first = tree.smallest((name,))
+        assert first is not None
+        single = self.margin((name,))
+        waiting: list[tuple[int, int, Reals, Family]] = [(first, first, np.diag(single), (name,))]
+        while waiting:
+            at, before, known, axes = waiting.pop()  # P(name, axes): its own axis comes first
+            clique = tree.cliques[at]
+            apart = margin(self.tables[at], clique, axes)
+            given = known / np.where(apart > 0, apart, 1.0)
+            cells = given.reshape(-1, apart.size), _first(self.tables[at], clique, axes).reshape(apart.size, -1)
+            joint = (cells[0][:, :, None] * cells[1]).reshape(single.size, *apart.shape, *_rest(self, at, axes))
+            held = ("", *axes, *(one for one in clique if one not in axes))
+            for other in clique:
+                if other not in found and other != name:
+                    found[other] = margin(joint, held, ("", other))
+            for near in tree.neighbours[at]:
+                if near != before:
+                    both = tree.separators[max(near, at)]
+                    waiting.append((near, at, margin(joint, held, ("", *both)), both))
+        return found
+
+    def entropy(self, names: frozenset[str]) -> float:
+        """The entropy of some variables, in nats."""
+        if names not in self._known:
+            self._known[names] = float(entr(self.margin(tuple(names))).sum())
+        return self._known[names]
+
+    def gain(self, name: str, parents: Family, *more: str) -> float:
+        """I(name; more | parents)."""
+        given, further = frozenset(parents), frozenset(parents) | frozenset(more)
+        return (
+            self.entropy(given | {name}) + self.entropy(further) - self.entropy(further | {name}) - self.entropy(given)
+        )
+
+    def network(self, domain: Domain) -> tuple[Network, FrozenMap[str, Reals]]:
+        """The tree as a network, whose families fill its cliques, and the probabilities of each family."""
+        parents: dict[str, Family] = {}
+        for clique, separator in zip(self.tree.cliques, self.tree.separators, strict=True):
+            for i in range(len(separator), len(clique)):
+                parents[clique[i]] = clique[:i]
+        network = Network.of(domain, parents)
+        return network, FrozenMap((name, self.margin(network.family(name))) for name in domain.names)
+
+
+def _along(table: Reals, axes: Family, onto: Family) -> Reals:
+    """A table as one over more variables, of length 1 along those that it lacks."""
+    turned = np.transpose(table, [axes.index(name) for name in onto if name in axes])
+    sizes = iter(turned.shape)
+    return turned.reshape([next(sizes) if name in axes else 1 for name in onto])
+
+
+def _first(table: Reals, axes: Family, first: Family) -> Reals:
+    """A table with some axes before the others."""
+    return np.transpose(table, [*map(axes.index, first), *(i for i, name in enumerate(axes) if name not in first)])
+
+
+def _rest(one: Field, at: int, axes: Family) -> list[int]:
+    return [size for name, size in zip(one.tree.cliques[at], one.tables[at].shape, strict=True) if name not in axes]
+
+
+def fitted_field(pairs: Pairs, tree: Tree, steps: int = STEPS) -> Field:
+    """The field over a tree with log-linear terms that are fitted to the residuals.
+
+    The terms are of variables, of measured pairs, and of further measured tables of ``LARGEST`` variables, as far as
+    cliques hold them. Errors of residual blocks are uncorrelated, each with one variance (proofs.md P30). Against
+    fitting noise, pairs are shrunk towards none first, and larger blocks towards the field of the pairs. ``steps``
+    bounds L-BFGS.
+    """
+    return _fitted(Terms(pairs, tree), pairs, steps)
+
+
+def refitted_field(pairs: Pairs, near: Field, steps: int) -> Field:
+    """The field over the tree of one of other pairs that is thought to be near, in a few steps from there."""
+    return _fitted(near.terms, pairs, steps, near.weights)
+
+
+def _fitted(terms: Terms, pairs: Pairs, steps: int, start: Reals | None = None) -> Field:
+    targets = [
+        pairs.table(*block) if len(block) == 2 else pairs.singles[block[0]] for block in terms.blocks[: terms.small]
+    ]
+    found = terms.fit(pairs, targets, steps, start)
+    further = terms.blocks[terms.small :]
+    if not further:
+        return found
+    targets += _beyond_pairs(pairs, further, found)
+    return terms.fit(pairs, targets, steps, found.weights) if len(targets) > terms.small else found
+
+
+def _beyond_pairs(pairs: Pairs, blocks: Sequence[Family], near: Field) -> list[Reals]:
+    """The targets of blocks of more than two variables: the field's, and the part beyond it that is not noise.
+
+    Empirical Bayes: a block's distance from the field is normal around zero with a variance of its own, the likeliest,
+    possibly none (``pairs.dependent``). Nothing where all of it is noise.
+    """
+    parts = [_moments([contrasts(pairs.domain.sizes[name]) for name in block], near.margin(block)) for block in blocks]
+    beyond = [
+        pairs.residuals[block][0].ravel() / pairs.n - part.ravel() for block, part in zip(blocks, parts, strict=True)
+    ]
+    found = [
+        beyond_noise(away, pairs.block_noise(block) / pairs.n**2) for block, away in zip(blocks, beyond, strict=True)
+    ]
+    likely = dependent([nats for _, nats in found])
+    kept = [some * share for share, (some, _) in zip(likely, found, strict=True)]
+    if max((float(some.max()) for some in kept), default=0.0) < NONE:
+        return []
+    return [part + (some * away).reshape(part.shape) for part, some, away in zip(parts, kept, beyond, strict=True)]
+
+
+def _moments(matrices: Sequence[Reals], table: Reals) -> Reals:
+    """The product of matrices along all axes of a table: each turn takes the first axis and puts the new one last."""
+    for matrix in matrices:
+        table = table.reshape(matrix.shape[1], -1).T @ matrix.T
+    return table.reshape([len(matrix) for matrix in matrices])
+
+
+class Terms:
+    """The features of measured blocks inside a tree's cliques, and the fit of their weights.
+
+    Features of a variable are orthonormal under its own probabilities, and those of a pair products of its variables':
+    where all are independent, features are uncorrelated with variance 1, so that steps of L-BFGS are few. Those of more
+    variables are products of orthonormal contrasts, as residuals are. ``small`` blocks of one variable or two lie first.
+    """
+
+    def __init__(self, pairs: Pairs, tree: Tree) -> None:
+        sizes, self.tree = pairs.domain.sizes, tree
+        self.basis = {name: _orthonormal(pairs.singles[name]) for name in sizes}
+        helmert = {name: np.column_stack([np.ones(size), contrasts(size).T]) for name, size in sizes.items()}
+        self.shapes = [tuple(sizes[name] for name in clique) for clique in tree.cliques]
+        held = [block for block in pairs.residuals if 1 <= len(block) <= LARGEST and tree.smallest(block) is not None]
+        self.blocks = [(name,) for name, size in sizes.items() if size > 1]
+        self.blocks += sorted((block for block in held if len(block) > 1), key=len)
+        self.small = sum(len(block) < 3 for block in self.blocks)
+        self.lengths = [math.prod(sizes[name] - 1 for name in block) for block in self.blocks]
+        ends = np.cumsum([0, *self.lengths])
+        self.size = int(ends[-1])
+        self.place = [np.arange(*ends[i : i + 2]) for i in range(len(self.blocks))]
+        self._layers = [
+            (basis, self._places(range(*some)))
+            for basis, some in ((self.basis, (0, self.small)), (helmert, (self.small, len(self.blocks))))
+            if some[0] < some[1]
+        ]
+        self._ridge = np.zeros(self.size)
+        for i in range(self.small, len(self.blocks)):
+            self._ridge[self.place[i]] = WEIGHT * pairs.residuals[self.blocks[i]][1] / pairs.n**2
+        self._pairs = self._by_shape(pairs)
+
+    def _places(self, some: range) -> list[tuple[Integers, Integers]]:
+        """For each clique where weights stand in its transformed table, and which ones: each block in one clique."""
+        found: list[list[Integers]] = [[] for _ in self.shapes]
+        which: list[list[Integers]] = [[] for _ in self.shapes]
+        cells = [np.arange(math.prod(shape)).reshape(shape) for shape in self.shapes]
+        for i in some:
+            block = self.blocks[i]
+            at = self.tree.smallest(block)
+            assert at is not None
+            clique = self.tree.cliques[at]
+            here = cells[at][tuple(slice(1, None) if name in block else 0 for name in clique)]
+            axes = [name for name in clique if name in block]
+            found[at].append(np.transpose(here, [axes.index(name) for name in block]).ravel())
+            which[at].append(self.place[i])
+        none = np.zeros(0, np.int64)
+        return [
+            (np.concatenate([none, *one]), np.concatenate([none, *other]))
+            for one, other in zip(found, which, strict=True)
+        ]
+
+    def _by_shape(self, pairs: Pairs) -> list[tuple[Integers, Reals, Reals, Reals]]:
+        """For pairs of each shape their weights' places, the contrasts of both variables' features, and their ridge."""
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for i, block in enumerate(self.blocks[: self.small]):
+            if len(block) == 2:
+                groups.setdefault(tuple(pairs.domain.sizes[name] - 1 for name in block), []).append(i)
+        turned = {name: contrasts(len(basis)) @ basis[:, 1:] for name, basis in self.basis.items()}
+        return [
+            (
+                np.stack([self.place[i].reshape(shape) for i in some]),
+                np.stack([turned[self.blocks[i][0]] for i in some]),
+                np.stack([turned[self.blocks[i][1]] for i in some]),
+                np.array([WEIGHT * pairs.residuals[self.blocks[i]][1] / pairs.n**2 for i in some])[:, None, None],
+            )
+            for shape, some in groups.items()
+        ]
+
+    def fit(self, pairs: Pairs, targets: Sequence[Reals], steps: int, start: Reals | None) -> Field:
+        """The field whose features are near the targets of its first blocks, and equal to those of single variables.
+
+        Targets are tables of variables and pairs, and contrasts of more variables; later blocks have no weight. Some
+        field always has single variables: were they held back too, pairs of even margins would be fitted to uneven ones.
+        """
+        wanted = np.zeros(self.size)
+        for i, target in enumerate(targets):
+            features = [self.basis[name][:, 1:].T for name in self.blocks[i]]
+            wanted[self.place[i]] = (_moments(features, target) if i < self.small else target).ravel()
+        size = sum(self.lengths[: len(targets)])
+        rest = np.zeros(self.size - size)
+
+        def loss(weights: Reals) -> tuple[float, Reals]:
+            weights = np.concatenate([weights, rest])
+            whole, means = self.sums(weights)
+            slope = means - wanted + self._ridge * weights
+            value = whole - float(weights @ wanted) + 0.5 * float(self._ridge @ weights**2)
+            for place, one, other, ridge in self._pairs:
+                away = ridge * (one @ weights[place] @ other.transpose(0, 2, 1))
+                slope[place] += one.transpose(0, 2, 1) @ away @ other
+                value += 0.5 * float((away**2 / ridge).sum())
+            return value, slope[:size]
+
+        first = self._alone(pairs) if start is None else start
+        options = {"maxiter": steps, "maxcor": 20, "ftol": 1e-13, "gtol": 1e-6}
+        with threadpool_limits(1, "blas"):  # products so small that other threads only spin
+            best = minimize(loss, first[:size], jac=True, method="L-BFGS-B", options=options).x
+            return self.field(np.concatenate([best, rest]))
+
+    def field(self, weights: Reals) -> Field:
+        """The field with these weights."""
+        return Field(self, weights, self._calibrated(weights)[1])
+
+    def sums(self, weights: Reals) -> tuple[float, Reals]:
+        """The log of the sum over all cells, and its slope, the means of the features."""
+        whole, tables = self._calibrated(weights)
+        found = np.zeros(self.size)
+        for basis, places in self._layers:
+            for clique, table, (at, which) in zip(self.tree.cliques, tables, places, strict=True):
+                found[which] = _moments([basis[name].T for name in clique], table).ravel()[at]
+        return whole, found
+
+    def _alone(self, pairs: Pairs) -> Reals:
+        """The weights of independent variables."""
+        weights = np.zeros(self.size)
+        for block, place in zip(self.blocks, self.place, strict=True):
+            if len(block) == 1:
+                single = pairs.singles[block[0]]
+                weights[place] = self.basis[block[0]][:, 1:].T @ (single * np.log(single))
+        return weights
+
+    def _logs(self, weights: Reals, at: int) -> Reals:
+        """The weighted sum of a clique's features in each of its cells."""
+        clique, shape, total = self.tree.cliques[at], self.shapes[at], np.zeros(())
+        for basis, places in self._layers:
+            spread = np.zeros(math.prod(shape))
+            spread[places[at][0]] = weights[places[at][1]]
+            total = total + _moments([basis[name] for name in clique], spread)
+        return total + np.zeros(shape)
+
+    def _calibrated(self, weights: Reals) -> tuple[float, list[Reals]]:
+        """The log of the sum over all cells, and the cliques' probabilities: messages to the root and back."""
+        tree, count = self.tree, len(self.shapes)
+        logs = [self._logs(weights, i) for i in range(count)]
+        sums: list[Reals] = [np.ones(())] * count
+        whole = 0.0
+        for i in range(count - 1, -1, -1):
+            top = float(logs[i].max())
+            logs[i] = np.exp(logs[i] - top)
+            whole += top
+            axes = tuple(range(len(tree.separators[i]), len(self.shapes[i])))  # the separator's come first
+            sums[i] = np.maximum(logs[i].sum(axis=axes), LEAST_SUM)
+            if i:
+                above = tree.above[i]
+                logs[above] = logs[above] + _along(np.log(sums[i]), tree.separators[i], tree.cliques[above])
+        for i in range(count):
+            known = margin(logs[tree.above[i]], tree.cliques[tree.above[i]], tree.separators[i]) if i else 1.0
+            ratio = known / sums[i]
+            logs[i] = logs[i] * ratio.reshape(*ratio.shape, *[1] * (len(self.shapes[i]) - ratio.ndim))
+        return whole + math.log(float(sums[0])), logs
+
+    def strengths(self, pairs: Pairs, weights: Reals) -> dict[Family, float]:
+        """How far the term of each pair moves it from independence, in total variation, to first order."""
+        found = {}
+        for i, block in enumerate(self.blocks[: self.small]):
+            if len(block) == 2:
+                shape = [pairs.domain.sizes[name] - 1 for name in block]
+                one, other = (self.basis[name][:, 1:] for name in block)
+                term = one @ weights[self.place[i]].reshape(shape) @ other.T
+                found[block] = 0.5 * float((np.outer(*(pairs.singles[name] for name in block)) * np.abs(term)).sum())
+        return found
+
+
+def _orthonormal(single: Reals) -> Reals:
+    """A constant and further columns, orthonormal under the probabilities of a variable's levels: (levels, levels)."""
+    root = np.sqrt(single / single.sum())
+    columns = np.column_stack([root, np.eye(single.size)[:, 1:]])
+    return np.column_stack([np.ones(single.size), np.linalg.qr(columns)[0][:, 1:] / root[:, None]])

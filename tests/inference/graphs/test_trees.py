@@ -1,0 +1,137 @@
+"""Clique trees: what they hold, what they cost, and a field's probabilities over them against enumeration."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import dpgraph as dg
+from dpgraph.inference.graphs import trees
+from dpgraph.inference.graphs.field import Terms
+from dpgraph.inference.graphs.pair_estimates import Pairs, contrasts
+from dpgraph.inference.graphs.trees import Tree, best_tree
+
+NAMES = tuple("abcdefgh")
+DOMAIN = dg.Domain.of({name: list(range(2 + i % 2)) for i, name in enumerate(NAMES)})
+PAIRS = list(itertools.combinations(NAMES, 2))
+LOOP = [*itertools.pairwise(NAMES), ("a", "h")]
+
+
+def check(tree, domain):
+    """Every clique meets all before it inside the one above it, which its axes begin with."""
+    before: set[str] = set()
+    for i, (clique, separator) in enumerate(zip(tree.cliques, tree.separators, strict=True)):
+        assert set(clique) & before == set(separator)
+        assert clique[: len(separator)] == separator
+        assert tree.above[i] < max(i, 1)
+        assert set(separator) <= set(tree.cliques[tree.above[i]])
+        before |= set(clique)
+    assert before == set(domain.names)
+    assert not any(set(one) <= set(other) for one, other in itertools.permutations(tree.cliques, 2))
+
+
+def cells(tree, domain):
+    return [math.prod(domain.sizes[name] for name in clique) for clique in tree.cliques]
+
+
+@pytest.mark.parametrize("most", [3, 6, 40, 10_000])
+@pytest.mark.parametrize("budget", [60, 400, 1 << 17])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_tree_is_one_of_cliques_within_its_cells(seed, budget, most, monkeypatch):
+    monkeypatch.setattr(trees, "MOST_CELLS", budget)
+    rng = np.random.default_rng(seed)
+    tree = best_tree(DOMAIN, {pair: rng.random() * (rng.random() < 0.6) for pair in PAIRS}, most, 0.0)
+    check(tree, DOMAIN)
+    assert max(cells(tree, DOMAIN)) <= most
+    assert sum(cells(tree, DOMAIN)) <= budget
+
+
+@pytest.mark.parametrize(
+    "edges", [LOOP, LOOP[:-1], PAIRS, [], PAIRS[::3]], ids=["loop", "chain", "all", "none", "some"]
+)
+def test_no_pair_is_left_out_where_there_are_cells(edges):
+    tree = best_tree(DOMAIN, dict.fromkeys(edges, 1.0), 10_000, 0.0)
+    check(tree, DOMAIN)
+    assert all(tree.smallest(pair) is not None for pair in edges)
+    if edges in (LOOP, LOOP[:-1]):  # no wider than a loop or a chain needs
+        assert max(map(len, tree.cliques)) == (3 if edges == LOOP else 2)
+
+
+def test_the_stronger_pairs_are_held_where_cells_are_few(monkeypatch):
+    monkeypatch.setattr(trees, "MOST_CELLS", 60)
+    scores = {pair: 1.0 if pair in LOOP[:-1] else 0.01 for pair in PAIRS}
+    tree = best_tree(DOMAIN, scores, 10_000, 0.0)
+    assert all(tree.smallest(pair) is not None for pair in LOOP[:-1])
+
+
+def test_scores_up_to_the_least_are_none():
+    tree = best_tree(DOMAIN, {("a", "b"): 1.0, ("b", "c"): 0.1}, 10_000, 0.1)
+    assert tree.smallest(("a", "b")) is not None
+    assert tree.smallest(("b", "c")) is None
+
+
+TREE = Tree((("a", "b", "c"), ("b", "c", "d"), ("c", "e"), ("f",), ("d", "g"), ("g", "h")), (0, 0, 1, 0, 1, 4))
+
+
+def random_field(seed):
+    """A field of random weights over a tree, its terms, and its joint table by enumeration, axes in the domain's order."""
+    rng = np.random.default_rng(seed)
+    singles = {name: rng.dirichlet(np.ones(size)) for name, size in DOMAIN.sizes.items()}
+    blocks = [pair for pair in PAIRS if TREE.smallest(pair) is not None] + [("a", "b", "c")]
+    residuals = {
+        block: (np.zeros([DOMAIN.sizes[name] - 1 for name in block]), 1.0)
+        for block in [*[(n,) for n in NAMES], *blocks]
+    }
+    pairs = Pairs(DOMAIN, 100.0, singles, dict.fromkeys(blocks[:-1], 1.0), residuals)
+    terms = Terms(pairs, TREE)
+    weights = rng.normal(0, 1, terms.size)
+    logs = np.zeros(tuple(DOMAIN.sizes.values()))
+    for block, place in zip(terms.blocks, terms.place, strict=True):
+        wide = [terms.basis[n][:, 1:] if len(block) < 3 else contrasts(DOMAIN.sizes[n]).T for n in block]
+        table = weights[place].reshape([part.shape[1] for part in wide])
+        for part in wide:
+            table = np.tensordot(table, part, (0, 1))
+        logs += table.reshape([DOMAIN.sizes[n] if n in block else 1 for n in NAMES])
+    return terms, weights, logs
+
+
+def margin_of(joint, wanted):
+    summed = joint.sum(axis=tuple(i for i, name in enumerate(NAMES) if name not in wanted))
+    kept = [name for name in NAMES if name in wanted]
+    return summed.transpose([kept.index(name) for name in wanted])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_messages_give_the_margins_of_the_enumerated_joint(seed):
+    terms, weights, logs = random_field(seed)
+    joint = np.exp(logs) / np.exp(logs).sum()
+    field = terms.field(weights)
+    check(TREE, DOMAIN)
+    for wanted in [*TREE.cliques, ("a",), ("h", "a"), ("e", "b", "h"), ("f", "g"), ("h", "d", "a", "e")]:
+        np.testing.assert_allclose(field.margin(wanted), margin_of(joint, wanted), atol=1e-12)
+    for name in NAMES:
+        found = field.pairs_of(name)
+        assert found.keys() == set(NAMES) - {name}
+        for other, table in found.items():
+            np.testing.assert_allclose(table, margin_of(joint, (name, other)), atol=1e-12)
+    network, tables = field.network(DOMAIN)
+    made = dg.Probabilities(network, {name: table / table.sum(axis=0) for name, table in tables.items()})
+    for pair in PAIRS[::5]:
+        answer = dg.query(made, list(pair)).mean.reshape([DOMAIN.sizes[name] for name in pair])
+        np.testing.assert_allclose(answer, margin_of(joint, pair), atol=1e-10)
+    h, d, b = (frozenset(one) for one in ("h", "gh", "g"))
+    entropy = {one: -sum(p * np.log(p) for p in margin_of(joint, tuple(one)).ravel()) for one in (h, d, b)}
+    assert field.gain("g", (), "h") == pytest.approx(entropy[h] + entropy[b] - entropy[d], abs=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_slope_of_a_fit_is_that_of_its_loss(seed):
+    """By differences of the loss along random directions."""
+    terms, weights, logs = random_field(seed)
+    joint = np.exp(logs - logs.max())
+    whole, means = terms.sums(weights)
+    assert whole == pytest.approx(logs.max() + np.log(joint.sum()), abs=1e-10)
+    away = np.random.default_rng(seed).normal(0, 1, terms.size)
+    up, down = (terms.sums(weights + step * away)[0] for step in (1e-4, -1e-4))
+    assert (up - down) / 2e-4 == pytest.approx(float(means @ away), rel=1e-5)
