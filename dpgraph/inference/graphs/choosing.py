@@ -15,12 +15,12 @@ import numpy as np
 from dpgraph import memory
 from dpgraph.inference.graphs.constraints import Constraints, Limits, constraints_within
 from dpgraph.inference.graphs.factors import FEWEST
-from dpgraph.inference.graphs.field import LARGEST, QUICK_STEPS, Field, fitted_field, refitted_field
+from dpgraph.inference.graphs.field import LARGEST, QUICK_STEPS, STEPS, Field, fitted_field, refitted_field
 from dpgraph.inference.graphs.learned import FEW, LearnedNetwork
 from dpgraph.inference.graphs.pair_estimates import Pair, Pairs, declared_domain, dependence, read_pairs
 from dpgraph.inference.graphs.reading import read_network, smoothed
 from dpgraph.inference.graphs.refitting import refitted_posterior
-from dpgraph.inference.graphs.trees import MOST_CELLS, best_tree, is_small, one_clique
+from dpgraph.inference.graphs.trees import MOST_CELLS, Tree, best_tree, is_small, one_clique
 from dpgraph.inference.network.evidence import single_releases
 from dpgraph.inference.posterior import posterior
 from dpgraph.inference.queries.tables import drawn_tables
@@ -41,7 +41,7 @@ BYTES_PER_CELL, BYTES_PER_PAIR, BYTES_PER_FAMILY_CELL = 80, 1250, 16
 MOST_REFITTED = 4096
 #: Trees that are fitted, one after the other; what a required edge counts; and the part of the expected noise in a pair
 #: up to which nothing is lost.
-ROUNDS, MUST, NEGLIGIBLE = 5, 1e3, 0.1
+ROUNDS, MUST, NEGLIGIBLE = 5, 1e3, 0.3
 
 
 def choose_network(noisy: Any, *, constraints: Constraints | None = None, progress: bool = False) -> LearnedNetwork:
@@ -172,24 +172,27 @@ def fitted_model(pairs: Pairs, constraints: Limits) -> tuple[Field, int]:
     domain = constraints.domain
     if is_small(domain):
         return fitted_field(pairs, one_clique(domain)), 0
-    noise = float(np.mean([pairs.expected_noise(pair) for pair in pairs.spread])) if pairs.spread else 0.0
+    nothing = {pair: NEGLIGIBLE * pairs.expected_noise(pair) for pair in pairs.spread}
     must = {tuple(sorted(edge, key=domain.names.index)): MUST for edge in constraints.required}
     scores = {pair: dependence(pairs.table(*pair)) for pair in pairs.spread}
-    best, least, left_out = None, math.inf, 0
+    best, least, left_out, tried = None, math.inf, 0, set[Tree]()
     for _ in range(ROUNDS):
-        tree = best_tree(domain, scores | must, constraints.max_cells, NEGLIGIBLE * noise)
-        field = fitted_field(pairs, tree)
+        wanted = {pair: score for pair, score in scores.items() if score > nothing[pair]}
+        tree = best_tree(domain, wanted | must, constraints.max_cells)
+        if tree in tried:
+            break
+        tried.add(tree)
+        field = fitted_field(pairs, tree, QUICK_STEPS)
         far = missed(field, {pair: pairs.table(*pair) for pair in pairs.spread})
-        outside = [pair for pair in far if tree.smallest(pair) is None]
         if sum(far.values()) < least:
             best, least = field, sum(far.values())
-            left_out = sum(far[pair] > NEGLIGIBLE * noise for pair in outside)
-        if not any(scores[pair] > NEGLIGIBLE * noise for pair in outside):
+            left_out = sum(far[pair] > nothing[pair] for pair in far if tree.smallest(pair) is None)
+        if all(tree.smallest(pair) is not None for pair in wanted):
             break
         terms = field.terms.strengths(pairs, field.weights)
         scores = {pair: terms.get(pair, away) for pair, away in far.items()}
     assert best is not None
-    return best, left_out
+    return refitted_field(pairs, best, STEPS), left_out
 
 
 def missed(field: Field, tables: Mapping[Pair, Reals]) -> dict[Pair, float]:

@@ -28,16 +28,19 @@ from dpgraph.privacy.checks import Integers, Reals
 from dpgraph.structure.domain import Domain
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
-from dpgraph.structure.tables import margin
 
 #: What entropy counts beside the squared errors: so little that tables are fitted where some field has them.
 WEIGHT = 25.0
 #: The most variables of a measured table that is fitted with all its interactions.
 LARGEST = 3
 #: Steps of L-BFGS at most, and those of a field that is only to say which graph would be chosen.
-STEPS, QUICK_STEPS = 200, 30
+STEPS, QUICK_STEPS = 300, 40
+#: The slope at which a fit ends: the most that a feature's mean is off, in standard deviations.
+SLOPE = 3e-6
 #: Blocks of more than two variables that all keep less than this part of what they have beyond pairs have nothing.
 NONE = 1e-3
+#: How much of even levels is added to a variable's probabilities for its features: those of rare levels stay bounded.
+EVEN = 0.1
 #: The least sum of a separator's cells, beside the largest cell of their clique.
 LEAST_SUM = 1e-300
 
@@ -60,7 +63,7 @@ class Field:
         """The probabilities of some variables, axes in the order asked for."""
         held = self.tree.smallest(wanted)
         if held is not None:
-            return margin(self.tables[held], self.tree.cliques[held], wanted)
+            return _margin(self.tables[held], self.tree.cliques[held], wanted)
         return self._across(wanted)
 
     def _across(self, wanted: Family) -> Reals:
@@ -80,9 +83,9 @@ class Field:
                 made = _along(made, axes, wide) * _along(message, held, wide)
                 axes = wide
             kept = tuple(name for name in axes if name in wanted or (i and name in tree.separators[i]))
-            made, axes = margin(made, axes, kept), kept
+            made, axes = _margin(made, axes, kept), kept
             sent.setdefault(tree.above[i], []).append((made, axes))
-        return margin(made, axes, wanted)
+        return _margin(made, axes, wanted)
 
     def pairs_of(self, name: str) -> dict[str, Reals]:
         """The probabilities of a variable (axis 0) and each other one (axis 1)."""
@@ -94,18 +97,18 @@ class Field:
         while waiting:
             at, before, known, axes = waiting.pop()  # P(name, axes): its own axis comes first
             clique = tree.cliques[at]
-            apart = margin(self.tables[at], clique, axes)
+            apart = _margin(self.tables[at], clique, axes)
             given = known / np.where(apart > 0, apart, 1.0)
             cells = given.reshape(-1, apart.size), _first(self.tables[at], clique, axes).reshape(apart.size, -1)
             joint = (cells[0][:, :, None] * cells[1]).reshape(single.size, *apart.shape, *_rest(self, at, axes))
             held = ("", *axes, *(one for one in clique if one not in axes))
             for other in clique:
                 if other not in found and other != name:
-                    found[other] = margin(joint, held, ("", other))
+                    found[other] = _margin(joint, held, ("", other))
             for near in tree.neighbours[at]:
                 if near != before:
                     both = tree.separators[max(near, at)]
-                    waiting.append((near, at, margin(joint, held, ("", *both)), both))
+                    waiting.append((near, at, _margin(joint, held, ("", *both)), both))
         return found
 
     def entropy(self, names: frozenset[str]) -> float:
@@ -129,6 +132,11 @@ class Field:
                 parents[clique[i]] = clique[:i]
         network = Network.of(domain, parents)
         return network, FrozenMap((name, self.margin(network.family(name))) for name in domain.names)
+
+
+def _margin(table: Reals, axes: Family, wanted: Family) -> Reals:
+    """As ``tables.margin``, several times as fast where axes are many and short."""
+    return np.einsum(table, [*range(len(axes))], [axes.index(name) for name in wanted])
 
 
 def _along(table: Reals, axes: Family, onto: Family) -> Reals:
@@ -212,7 +220,8 @@ class Terms:
 
     def __init__(self, pairs: Pairs, tree: Tree) -> None:
         sizes, self.tree = pairs.domain.sizes, tree
-        self.basis = {name: _orthonormal(pairs.singles[name]) for name in sizes}
+        self._near = {name: (one + EVEN / one.size) / (1 + EVEN) for name, one in pairs.singles.items()}
+        self.basis = {name: _orthonormal(self._near[name]) for name in sizes}
         helmert = {name: np.column_stack([np.ones(size), contrasts(size).T]) for name, size in sizes.items()}
         self.shapes = [tuple(sizes[name] for name in clique) for clique in tree.cliques]
         held = [block for block in pairs.residuals if 1 <= len(block) <= LARGEST and tree.smallest(block) is not None]
@@ -295,7 +304,7 @@ class Terms:
             return value, slope[:size]
 
         first = self._alone(pairs) if start is None else start
-        options = {"maxiter": steps, "maxcor": 20, "ftol": 1e-13, "gtol": 1e-6}
+        options = {"maxiter": steps, "maxcor": 20, "ftol": 1e-13, "gtol": SLOPE}
         with threadpool_limits(1, "blas"):  # products so small that other threads only spin
             best = minimize(loss, first[:size], jac=True, method="L-BFGS-B", options=options).x
             return self.field(np.concatenate([best, rest]))
@@ -318,8 +327,8 @@ class Terms:
         weights = np.zeros(self.size)
         for block, place in zip(self.blocks, self.place, strict=True):
             if len(block) == 1:
-                single = pairs.singles[block[0]]
-                weights[place] = self.basis[block[0]][:, 1:].T @ (single * np.log(single))
+                name = block[0]
+                weights[place] = self.basis[name][:, 1:].T @ (self._near[name] * np.log(pairs.singles[name]))
         return weights
 
     def _logs(self, weights: Reals, at: int) -> Reals:
@@ -341,13 +350,12 @@ class Terms:
             top = float(logs[i].max())
             logs[i] = np.exp(logs[i] - top)
             whole += top
-            axes = tuple(range(len(tree.separators[i]), len(self.shapes[i])))  # the separator's come first
-            sums[i] = np.maximum(logs[i].sum(axis=axes), LEAST_SUM)
+            sums[i] = np.maximum(_margin(logs[i], tree.cliques[i], tree.separators[i]), LEAST_SUM)
             if i:
                 above = tree.above[i]
                 logs[above] = logs[above] + _along(np.log(sums[i]), tree.separators[i], tree.cliques[above])
         for i in range(count):
-            known = margin(logs[tree.above[i]], tree.cliques[tree.above[i]], tree.separators[i]) if i else 1.0
+            known = _margin(logs[tree.above[i]], tree.cliques[tree.above[i]], tree.separators[i]) if i else 1.0
             ratio = known / sums[i]
             logs[i] = logs[i] * ratio.reshape(*ratio.shape, *[1] * (len(self.shapes[i]) - ratio.ndim))
         return whole + math.log(float(sums[0])), logs

@@ -43,6 +43,8 @@ def smoothed(pairs: Pairs, network: Network, joints: FrozenMap[str, Reals]) -> P
         alone = single + PART * math.sqrt(variance * (1 - 1 / single.size)) / pairs.n
         alone = alone / alone.sum()
         rows = PART * _noise_of_cells(pairs, family) / pairs.n
+        levels = [pairs.domain.sizes[name] for name in family[1:]]
+        rows = rows * max(levels, default=1) / math.prod(levels)
         more = rows * alone.reshape(-1, *[1] * (len(family) - 1))
         found[name] = conditional(joints[name] + more) if len(family) > 1 else alone
     return Probabilities(network, FrozenMap(found))

@@ -75,17 +75,13 @@ def is_small(domain: Domain) -> bool:
     return math.prod(domain.sizes.values()) <= MOST_CELLS
 
 
-def best_tree(domain: Domain, scores: Mapping[tuple[str, str], float], most: int, least: float) -> Tree:
-    """The tree, of cliques of at most so many cells, that leaves out the least of the pairs' scores.
-
-    Scores up to ``least`` are none.
-    """
+def best_tree(domain: Domain, scores: Mapping[tuple[str, str], float], most: int) -> Tree:
+    """The tree, of cliques of at most so many cells, that leaves out the least of the pairs' scores."""
     names, rng = domain.names, np.random.default_rng(SEED)
     matrix = np.zeros((len(names), len(names)))
     for (one, other), score in scores.items():
-        if score > least:
-            i, j = names.index(one), names.index(other)
-            matrix[i, j] = matrix[j, i] = score
+        i, j = names.index(one), names.index(other)
+        matrix[i, j] = matrix[j, i] = score
     tried: list[_Growing] = []
     for _ in range(STARTS):
         moved = matrix * np.exp(SPREAD * rng.standard_normal(matrix.shape)) if tried else matrix

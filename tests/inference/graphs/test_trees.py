@@ -41,7 +41,7 @@ def cells(tree, domain):
 def test_a_tree_is_one_of_cliques_within_its_cells(seed, budget, most, monkeypatch):
     monkeypatch.setattr(trees, "MOST_CELLS", budget)
     rng = np.random.default_rng(seed)
-    tree = best_tree(DOMAIN, {pair: rng.random() * (rng.random() < 0.6) for pair in PAIRS}, most, 0.0)
+    tree = best_tree(DOMAIN, {pair: rng.random() * (rng.random() < 0.6) for pair in PAIRS}, most)
     check(tree, DOMAIN)
     assert max(cells(tree, DOMAIN)) <= most
     assert sum(cells(tree, DOMAIN)) <= budget
@@ -51,7 +51,7 @@ def test_a_tree_is_one_of_cliques_within_its_cells(seed, budget, most, monkeypat
     "edges", [LOOP, LOOP[:-1], PAIRS, [], PAIRS[::3]], ids=["loop", "chain", "all", "none", "some"]
 )
 def test_no_pair_is_left_out_where_there_are_cells(edges):
-    tree = best_tree(DOMAIN, dict.fromkeys(edges, 1.0), 10_000, 0.0)
+    tree = best_tree(DOMAIN, dict.fromkeys(edges, 1.0), 10_000)
     check(tree, DOMAIN)
     assert all(tree.smallest(pair) is not None for pair in edges)
     if edges in (LOOP, LOOP[:-1]):  # no wider than a loop or a chain needs
@@ -61,14 +61,8 @@ def test_no_pair_is_left_out_where_there_are_cells(edges):
 def test_the_stronger_pairs_are_held_where_cells_are_few(monkeypatch):
     monkeypatch.setattr(trees, "MOST_CELLS", 60)
     scores = {pair: 1.0 if pair in LOOP[:-1] else 0.01 for pair in PAIRS}
-    tree = best_tree(DOMAIN, scores, 10_000, 0.0)
+    tree = best_tree(DOMAIN, scores, 10_000)
     assert all(tree.smallest(pair) is not None for pair in LOOP[:-1])
-
-
-def test_scores_up_to_the_least_are_none():
-    tree = best_tree(DOMAIN, {("a", "b"): 1.0, ("b", "c"): 0.1}, 10_000, 0.1)
-    assert tree.smallest(("a", "b")) is not None
-    assert tree.smallest(("b", "c")) is None
 
 
 TREE = Tree((("a", "b", "c"), ("b", "c", "d"), ("c", "e"), ("f",), ("d", "g"), ("g", "h")), (0, 0, 1, 0, 1, 4))
