@@ -20,7 +20,7 @@ from dpgraph.inference.graphs.learned import FEW, LearnedNetwork
 from dpgraph.inference.graphs.pair_estimates import Pair, Pairs, declared_domain, dependence, read_pairs
 from dpgraph.inference.graphs.reading import read_network, smoothed
 from dpgraph.inference.graphs.refitting import refitted_posterior
-from dpgraph.inference.graphs.trees import MOST_CELLS, Tree, best_tree, is_small, one_clique
+from dpgraph.inference.graphs.trees import Tree, best_tree, is_small, one_clique
 from dpgraph.inference.network.evidence import single_releases
 from dpgraph.inference.posterior import posterior
 from dpgraph.inference.queries.tables import drawn_tables
@@ -173,12 +173,11 @@ def fitted_model(pairs: Pairs, constraints: Limits) -> tuple[Field, int]:
     if is_small(domain):
         return fitted_field(pairs, one_clique(domain)), 0
     nothing = {pair: NEGLIGIBLE * pairs.expected_noise(pair) for pair in pairs.spread}
-    must = {tuple(sorted(edge, key=domain.names.index)): MUST for edge in constraints.required}
     scores = {pair: dependence(pairs.table(*pair)) for pair in pairs.spread}
     best, least, left_out, tried = None, math.inf, 0, set[Tree]()
     for _ in range(ROUNDS):
         wanted = {pair: score for pair, score in scores.items() if score > nothing[pair]}
-        tree = best_tree(domain, wanted | must, constraints.max_cells)
+        tree = best_tree(domain, wanted | dict.fromkeys(constraints.required, MUST), constraints.max_cells)
         if tree in tried:
             break
         tried.add(tree)

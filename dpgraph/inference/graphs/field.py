@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -45,6 +46,10 @@ EVEN = 0.1
 LEAST_SUM = 1e-300
 
 
+#: A table and its axes.
+Part = tuple[Reals, Family]
+
+
 @dataclass(frozen=True, eq=False)
 class Field:
     """Probabilities of the cells of each clique, which agree on separators; ``weights`` of the terms made them."""
@@ -61,55 +66,40 @@ class Field:
 
     def margin(self, wanted: Family) -> Reals:
         """The probabilities of some variables, axes in the order asked for."""
-        held = self.tree.smallest(wanted)
+        tree, held = self.tree, self.tree.smallest(wanted)
         if held is not None:
-            return _margin(self.tables[held], self.tree.cliques[held], wanted)
-        return self._across(wanted)
-
-    def _across(self, wanted: Family) -> Reals:
-        """The probabilities of variables that no clique holds together: messages keep them on their way to the root."""
-        tree, sent = self.tree, dict[int, list[tuple[Reals, Family]]]()
-        axes: Family = ()
-        made = np.ones(())
+            return _margin([(self.tables[held], tree.cliques[held])], wanted)
+        sent: dict[int, list[Part]] = {}  # messages to the root keep the wanted variables that no clique further on has
         for i in range(len(tree.cliques) - 1, -1, -1):
-            near = sent.pop(i, [])
-            if i and not near and not set(wanted) & (set(tree.cliques[i]) - set(tree.separators[i])):
-                continue
-            apart = self.margin(tree.separators[i])
-            made = self.tables[i] / _along(np.where(apart > 0, apart, 1.0), tree.separators[i], tree.cliques[i])
-            axes = tree.cliques[i]
-            for message, held in near:
-                wide = (*axes, *(name for name in held if name not in axes))
-                made = _along(made, axes, wide) * _along(message, held, wide)
-                axes = wide
-            kept = tuple(name for name in axes if name in wanted or (i and name in tree.separators[i]))
-            made, axes = _margin(made, axes, kept), kept
-            sent.setdefault(tree.above[i], []).append((made, axes))
-        return _margin(made, axes, wanted)
+            parts = [self._given(i, tree.separators[i]), *sent.pop(i, [])]
+            if len(parts) > 1 or set(wanted) & (set(tree.cliques[i]) - set(tree.separators[i])):
+                has = dict.fromkeys(name for _, axes in parts for name in axes)
+                kept = tuple(name for name in has if name in wanted or name in tree.separators[i])
+                sent.setdefault(tree.above[i], []).append((_margin(parts, kept), kept))
+        return _margin(sent[0], wanted)
 
     def pairs_of(self, name: str) -> dict[str, Reals]:
-        """The probabilities of a variable (axis 0) and each other one (axis 1)."""
+        """The probabilities of a variable (axis 0) and each other one (axis 1): messages from one of its cliques."""
         tree, found = self.tree, dict[str, Reals]()
-        first = tree.smallest((name,))
-        assert first is not None
-        single = self.margin((name,))
-        waiting: list[tuple[int, int, Reals, Family]] = [(first, first, np.diag(single), (name,))]
+        first = tree.smallest((name,)) or 0
+        waiting: list[tuple[int, int, Part]] = [(first, first, (np.diag(self.margin((name,))), ("", name)))]
         while waiting:
-            at, before, known, axes = waiting.pop()  # P(name, axes): its own axis comes first
-            clique = tree.cliques[at]
-            apart = _margin(self.tables[at], clique, axes)
-            given = known / np.where(apart > 0, apart, 1.0)
-            cells = given.reshape(-1, apart.size), _first(self.tables[at], clique, axes).reshape(apart.size, -1)
-            joint = (cells[0][:, :, None] * cells[1]).reshape(single.size, *apart.shape, *_rest(self, at, axes))
-            held = ("", *axes, *(one for one in clique if one not in axes))
-            for other in clique:
-                if other not in found and other != name:
-                    found[other] = _margin(joint, held, ("", other))
+            at, before, known = waiting.pop()
+            parts = [self._given(at, known[1][1:]), known]
+            for other in tree.cliques[at]:
+                if other != name and other not in found:
+                    found[other] = _margin(parts, ("", other))
             for near in tree.neighbours[at]:
                 if near != before:
-                    both = tree.separators[max(near, at)]
-                    waiting.append((near, at, _margin(joint, held, ("", *both)), both))
+                    axes = ("", *tree.separators[max(near, at)])
+                    waiting.append((near, at, (_margin(parts, axes), axes)))
         return found
+
+    def _given(self, at: int, names: Family) -> Part:
+        """The probabilities of a clique's cells given some of its variables."""
+        table, clique = self.tables[at], self.tree.cliques[at]
+        total = _along(_margin([(table, clique)], names), names, clique)
+        return table / np.where(total > 0, total, 1.0), clique
 
     def entropy(self, names: frozenset[str]) -> float:
         """The entropy of some variables, in nats."""
@@ -134,9 +124,14 @@ class Field:
         return network, FrozenMap((name, self.margin(network.family(name))) for name in domain.names)
 
 
-def _margin(table: Reals, axes: Family, wanted: Family) -> Reals:
-    """As ``tables.margin``, several times as fast where axes are many and short."""
-    return np.einsum(table, [*range(len(axes))], [axes.index(name) for name in wanted])
+def _margin(parts: Sequence[Part], wanted: Family) -> Reals:
+    """The product of tables, summed over all but the wanted variables."""
+    number: dict[str, int] = {}
+    for _, axes in parts:
+        for name in axes:
+            number.setdefault(name, len(number))
+    operands: list[Any] = [item for table, axes in parts for item in (table, [number[name] for name in axes])]
+    return np.einsum(*operands, [number[name] for name in wanted])
 
 
 def _along(table: Reals, axes: Family, onto: Family) -> Reals:
@@ -144,15 +139,6 @@ def _along(table: Reals, axes: Family, onto: Family) -> Reals:
     turned = np.transpose(table, [axes.index(name) for name in onto if name in axes])
     sizes = iter(turned.shape)
     return turned.reshape([next(sizes) if name in axes else 1 for name in onto])
-
-
-def _first(table: Reals, axes: Family, first: Family) -> Reals:
-    """A table with some axes before the others."""
-    return np.transpose(table, [*map(axes.index, first), *(i for i, name in enumerate(axes) if name not in first)])
-
-
-def _rest(one: Field, at: int, axes: Family) -> list[int]:
-    return [size for name, size in zip(one.tree.cliques[at], one.tables[at].shape, strict=True) if name not in axes]
 
 
 def fitted_field(pairs: Pairs, tree: Tree, steps: int = STEPS) -> Field:
@@ -215,7 +201,7 @@ class Terms:
 
     Features of a variable are orthonormal under its own probabilities, and those of a pair products of its variables':
     where all are independent, features are uncorrelated with variance 1, so that steps of L-BFGS are few. Those of more
-    variables are products of orthonormal contrasts, as residuals are. ``small`` blocks of one variable or two lie first.
+    variables are products of contrasts, as residuals are. The ``small`` blocks, of one variable or two, lie first.
     """
 
     def __init__(self, pairs: Pairs, tree: Tree) -> None:
@@ -225,7 +211,7 @@ class Terms:
         helmert = {name: np.column_stack([np.ones(size), contrasts(size).T]) for name, size in sizes.items()}
         self.shapes = [tuple(sizes[name] for name in clique) for clique in tree.cliques]
         held = [block for block in pairs.residuals if 1 <= len(block) <= LARGEST and tree.smallest(block) is not None]
-        self.blocks = [(name,) for name, size in sizes.items() if size > 1]
+        self.blocks: list[Family] = [(name,) for name, size in sizes.items() if size > 1]
         self.blocks += sorted((block for block in held if len(block) > 1), key=len)
         self.small = sum(len(block) < 3 for block in self.blocks)
         self.lengths = [math.prod(sizes[name] - 1 for name in block) for block in self.blocks]
@@ -283,7 +269,8 @@ class Terms:
         """The field whose features are near the targets of its first blocks, and equal to those of single variables.
 
         Targets are tables of variables and pairs, and contrasts of more variables; later blocks have no weight. Some
-        field always has single variables: were they held back too, pairs of even margins would be fitted to uneven ones.
+        field has single variables as they are: were they held back too, pairs would be fitted to uneven margins as if
+        even.
         """
         wanted = np.zeros(self.size)
         for i, target in enumerate(targets):
@@ -350,12 +337,12 @@ class Terms:
             top = float(logs[i].max())
             logs[i] = np.exp(logs[i] - top)
             whole += top
-            sums[i] = np.maximum(_margin(logs[i], tree.cliques[i], tree.separators[i]), LEAST_SUM)
+            sums[i] = np.maximum(_margin([(logs[i], tree.cliques[i])], tree.separators[i]), LEAST_SUM)
             if i:
                 above = tree.above[i]
                 logs[above] = logs[above] + _along(np.log(sums[i]), tree.separators[i], tree.cliques[above])
-        for i in range(count):
-            known = _margin(logs[tree.above[i]], tree.cliques[tree.above[i]], tree.separators[i]) if i else 1.0
+        for i, over in enumerate(tree.above):
+            known = _margin([(logs[over], tree.cliques[over])], tree.separators[i]) if i else 1.0
             ratio = known / sums[i]
             logs[i] = logs[i] * ratio.reshape(*ratio.shape, *[1] * (len(self.shapes[i]) - ratio.ndim))
         return whole + math.log(float(sums[0])), logs
@@ -363,7 +350,7 @@ class Terms:
     def strengths(self, pairs: Pairs, weights: Reals) -> dict[Family, float]:
         """How far the term of each pair moves it from independence, in total variation, to first order."""
         found = {}
-        for i, block in enumerate(self.blocks[: self.small]):
+        for i, block in enumerate(self.blocks):
             if len(block) == 2:
                 shape = [pairs.domain.sizes[name] - 1 for name in block]
                 one, other = (self.basis[name][:, 1:] for name in block)

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import dpgraph as dg
-from dpgraph.inference.graphs.trees import is_small
 from dpgraph.inference.graphs.pair_estimates import read_pairs
+from dpgraph.inference.graphs.trees import is_small
 from dpgraph.testing import SeededNoise
 
 ADD = dg.PrivacyUnit("add-remove")

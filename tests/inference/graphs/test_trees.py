@@ -69,7 +69,7 @@ TREE = Tree((("a", "b", "c"), ("b", "c", "d"), ("c", "e"), ("f",), ("d", "g"), (
 
 
 def random_field(seed):
-    """A field of random weights over a tree, its terms, and its joint table by enumeration, axes in the domain's order."""
+    """The terms of a tree, random weights, and the logarithms of all cells by enumeration, in the domain's order."""
     rng = np.random.default_rng(seed)
     singles = {name: rng.dirichlet(np.ones(size)) for name, size in DOMAIN.sizes.items()}
     blocks = [pair for pair in PAIRS if TREE.smallest(pair) is not None] + [("a", "b", "c")]
