@@ -341,10 +341,13 @@ def test_the_estimate_of_posterior_samples(levels, parents, draws):
 @pytest.mark.filterwarnings("ignore::dpgraph.privacy.errors.PriorWarning")
 @pytest.mark.parametrize(("variables", "levels"), [(30, 2), (12, 8)])
 def test_the_estimate_of_choosing_a_graph(variables, levels):
-    """Of pairs that were measured; families are counted at the most cells that they may have."""
+    """Of pairs that were measured, all of which depend; families and the tree are counted at their most cells."""
     domain = dg.Domain.of({f"v{i}": range(levels) for i in range(variables)})
     pairs, rows = dg.all_pairs(domain), 5000
-    tables = {table: np.full(pairs.shape(table), rows // pairs.cells(table)) for table in pairs.tables}
+    alike = np.full((levels, levels), rows // levels // (levels + 1)) + np.eye(levels, dtype=int) * (
+        rows // levels // (levels + 1)
+    )
+    tables = dict.fromkeys(pairs.tables, alike)
     noisy = NoisyCounts(pairs, tables, {table: DiscreteLaplace(2.0) for table in tables}, n=None)
     constraints = constraints_within(dg.Constraints(max_parents=1), domain)
     choosing.choose_within(noisy, constraints)

@@ -71,8 +71,9 @@ def test_two_files_that_are_one_are_refused_before_a_row_is_read(paths, options,
 def test_files_of_their_own_are_all_written(run):
     run(*WORDS, "--out", "made.toml", "--release", "release.json", "--model", "model.json")
     made = dg.read_network("made.toml")
-    assert dg.load("model.json").network == made
-    assert dg.choose_network(dg.load("release.json")).network == made
+    again = dg.choose_network(dg.load("release.json"))
+    assert dg.load("model.json").network == again.probabilities.network
+    assert again.network == made
 
 
 def test_what_gaussian_noise_paid_for_is_all_written(run):
@@ -80,7 +81,7 @@ def test_what_gaussian_noise_paid_for_is_all_written(run):
     settings = ["--delta", "1e-6", "--neighbours", "add-remove"]
     run(*WORDS, *settings, "--out", "made.toml", "--release", "release.json", "--model", "model.json")
     made, release = dg.read_network("made.toml"), dg.load("release.json")
-    assert dg.load("model.json").network == made
+    assert dg.load("model.json").network.domain == made.domain
     assert release.unit == dg.PrivacyUnit("add-remove")
     assert dg.choose_network(release).network.domain == made.domain
 

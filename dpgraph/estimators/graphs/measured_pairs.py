@@ -24,10 +24,10 @@ import numpy as np
 
 from dpgraph.estimators.graphs.task import Learner, Task, in_turn
 from dpgraph.estimators.reading import stays_in_place
-from dpgraph.inference.graphs.choosing import borrows, check_choosing, choose_within
+from dpgraph.inference.graphs.choosing import check_choosing, choose_within
 from dpgraph.inference.graphs.constraints import Limits
 from dpgraph.inference.graphs.learned import LearnedNetwork
-from dpgraph.inference.graphs.trees import is_small
+from dpgraph.inference.graphs.trees import borrows, is_small
 from dpgraph.inference.network.consistency import consistent_variance
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism

@@ -14,13 +14,12 @@ import numpy as np
 
 from dpgraph import memory
 from dpgraph.inference.graphs.constraints import Constraints, Limits, constraints_within
-from dpgraph.inference.graphs.factors import FEWEST
 from dpgraph.inference.graphs.field import LARGEST, QUICK_STEPS, STEPS, Field, fitted_field, refitted_field
 from dpgraph.inference.graphs.learned import FEW, LearnedNetwork
 from dpgraph.inference.graphs.pair_estimates import Pair, Pairs, declared_domain, dependence, read_pairs
 from dpgraph.inference.graphs.reading import read_network, smoothed
 from dpgraph.inference.graphs.refitting import refitted_posterior
-from dpgraph.inference.graphs.trees import Tree, best_tree, is_small, one_clique
+from dpgraph.inference.graphs.trees import MOST_CELLS, Tree, best_tree, borrows, is_small, one_clique
 from dpgraph.inference.network.evidence import single_releases
 from dpgraph.inference.posterior import posterior
 from dpgraph.inference.queries.tables import drawn_tables
@@ -41,17 +40,17 @@ BYTES_PER_CELL, BYTES_PER_PAIR, BYTES_PER_FAMILY_CELL = 80, 1250, 16
 MOST_REFITTED = 4096
 #: Trees that are fitted, one after the other; what a required edge counts; and the part of the expected noise in a pair
 #: up to which nothing is lost.
-ROUNDS, MUST, NEGLIGIBLE = 5, 1e3, 0.3
+ROUNDS, MUST, NEGLIGIBLE = 5, 1e3, 0.1
 
 
 def choose_network(noisy: Any, *, constraints: Constraints | None = None, progress: bool = False) -> LearnedNetwork:
     """Chooses a graph and its probabilities from released tables of pairs: free, and as often as one likes.
 
-    Where the joint of all variables is small (``joint.MOST_CELLS``), the maximum-entropy joint that fits the measured
-    tables is written down, and parents are chosen greedily by conditional mutual information in it. Otherwise the graph
-    grows one family at a time, parents inside an earlier family, each fitted to the shrunk pairs, which borrow from
-    each other through few common factors. Interactions within their noise count for nothing: where all are, the graph
-    is empty.
+    The model is the distribution of most entropy over a clique tree, of at most ``trees.MOST_CELLS`` cells, that fits
+    the shrunk pairs inside it; where all variables have no more cells and tables of three were measured, it has one
+    clique. In wider domains pairs borrow from each other through few common factors. Parents of the graph are chosen
+    greedily by conditional mutual information in the model. Interactions within their noise count for nothing: where
+    all are, the graph is empty.
 
     Args:
         noisy: A release of noisy counts or coefficients, such as that of ``count(rows, all_pairs(domain))``, its value,
@@ -165,12 +164,12 @@ def choose_within(noisy: Any, constraints: Limits) -> LearnedNetwork:
 def fitted_model(pairs: Pairs, constraints: Limits) -> tuple[Field, int]:
     """The field over the tree that loses the least of the pairs, and how many pairs that matter it had no cells for.
 
-    Where the joint of all variables is written down, it is one clique. Else a tree holds the most dependent pairs
-    within its cells, and is chosen again, ``ROUNDS`` times while cells are short, by what its field says: a pair inside
-    counts by its term, and one outside by how far the field is from it.
+    Where tables of three variables were measured, the joint of all variables is one clique. Else a tree holds the most
+    dependent pairs within its cells, and is chosen again, up to ``ROUNDS`` times while cells are short, by what its
+    field says: a pair inside counts by its term, and one outside by how far the field is from it.
     """
     domain = constraints.domain
-    if is_small(domain):
+    if is_small(domain) and any(len(block) > 2 for block in pairs.residuals):
         return fitted_field(pairs, one_clique(domain)), 0
     nothing = {pair: NEGLIGIBLE * pairs.expected_noise(pair) for pair in pairs.spread}
     scores = {pair: dependence(pairs.table(*pair)) for pair in pairs.spread}
@@ -215,11 +214,6 @@ def how_near(field: Field, pairs: Pairs, left_out: int) -> dict[str, float]:
     }
 
 
-def borrows(domain: Domain) -> bool:
-    """True where pairs borrow from each other through common factors: no joint of all variables does as much."""
-    return len(domain.names) >= FEWEST and not is_small(domain)
-
-
 def check_choosing(constraints: Limits) -> None:
     """Refuses by an InferenceError a choice of a graph that memory does not hold; a spender asks this first."""
     needed = choosing_bytes(constraints)
@@ -231,9 +225,8 @@ def choosing_bytes(constraints: Limits) -> int:
     sizes = list(constraints.domain.sizes.values())
     cells = (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2
     pairs = cells * BYTES_PER_CELL + math.comb(len(sizes), 2) * BYTES_PER_PAIR
-    if is_small(constraints.domain):
-        return pairs + math.prod(sizes) * BYTES_PER_CELL
-    return pairs + sum(constraints.most_cells.values()) * BYTES_PER_FAMILY_CELL
+    tree = min(MOST_CELLS, math.prod(sizes)) * BYTES_PER_CELL
+    return pairs + tree + sum(constraints.most_cells.values()) * BYTES_PER_FAMILY_CELL
 
 
 def _again(pairs: Pairs, constraints: Limits, near: Field, rng: np.random.Generator) -> Network:

@@ -30,8 +30,9 @@ from dpgraph.structure.domain import Domain
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
 
-#: What entropy counts beside the squared errors: so little that tables are fitted where some field has them.
-WEIGHT = 25.0
+#: What entropy counts beside the squared errors: so little that tables are fitted where some field has them. Of pairs in
+#: much noise, which were shrunk before, no more than this is held back.
+WEIGHT, MOST_HELD = 25.0, 0.01
 #: The most variables of a measured table that is fitted with all its interactions.
 LARGEST = 3
 #: Steps of L-BFGS at most, and those of a field that is only to say which graph would be chosen.
@@ -158,6 +159,8 @@ def refitted_field(pairs: Pairs, near: Field, steps: int) -> Field:
 
 
 def _fitted(terms: Terms, pairs: Pairs, steps: int, start: Reals | None = None) -> Field:
+    if not terms.size:  # every variable has one level
+        return terms.field(np.zeros(0))
     targets = [
         pairs.table(*block) if len(block) == 2 else pairs.singles[block[0]] for block in terms.blocks[: terms.small]
     ]
@@ -225,7 +228,7 @@ class Terms:
         ]
         self._ridge = np.zeros(self.size)
         for i in range(self.small, len(self.blocks)):
-            self._ridge[self.place[i]] = WEIGHT * pairs.residuals[self.blocks[i]][1] / pairs.n**2
+            self._ridge[self.place[i]] = _held_back(pairs, self.blocks[i])
         self._pairs = self._by_shape(pairs)
 
     def _places(self, some: range) -> list[tuple[Integers, Integers]]:
@@ -260,7 +263,7 @@ class Terms:
                 np.stack([self.place[i].reshape(shape) for i in some]),
                 np.stack([turned[self.blocks[i][0]] for i in some]),
                 np.stack([turned[self.blocks[i][1]] for i in some]),
-                np.array([WEIGHT * pairs.residuals[self.blocks[i]][1] / pairs.n**2 for i in some])[:, None, None],
+                np.array([_held_back(pairs, self.blocks[i]) for i in some])[:, None, None],
             )
             for shape, some in groups.items()
         ]
@@ -357,6 +360,11 @@ class Terms:
                 term = one @ weights[self.place[i]].reshape(shape) @ other.T
                 found[block] = 0.5 * float((np.outer(*(pairs.singles[name] for name in block)) * np.abs(term)).sum())
         return found
+
+
+def _held_back(pairs: Pairs, block: Family) -> float:
+    """The ridge of a block's weights."""
+    return min(WEIGHT * pairs.residuals[block][1] / pairs.n**2, MOST_HELD)
 
 
 def _orthonormal(single: Reals) -> Reals:

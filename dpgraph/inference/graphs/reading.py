@@ -15,6 +15,7 @@ import numpy as np
 from dpgraph.inference.graphs.constraints import Limits
 from dpgraph.inference.graphs.field import Field
 from dpgraph.inference.graphs.pair_estimates import FLOOR, Pairs, fitted, likeliest, positive_shares
+from dpgraph.inference.graphs.trees import borrows
 from dpgraph.inference.network.consistency import reconcile
 from dpgraph.privacy.checks import Reals
 from dpgraph.structure.frozen import FrozenMap
@@ -25,8 +26,9 @@ from dpgraph.waiting import counted
 
 #: The pseudo-rows of a configuration, in standard deviations of the noise of a measured cell (benchmarks/structure.py).
 PART = 0.01
-#: The least conditional information that a parent must carry, in nats, and in multiples of what noise alone carries.
-LEAST, BEYOND_NOISE = 2e-4, 1.0
+#: The least conditional information that a parent must carry, in nats: by itself and in multiples of what noise alone
+#: carries; or, where pairs borrow, which leaves little of their noise, by itself alone.
+LEAST, BEYOND_NOISE, LEAST_BORROWED = 2e-4, 1.0, 2e-3
 
 
 def smoothed(pairs: Pairs, network: Network, joints: FrozenMap[str, Reals]) -> Probabilities:
@@ -111,8 +113,8 @@ def read_network(field: Field, pairs: Pairs, constraints: Limits) -> tuple[Netwo
 
     A parent is added while the information it carries, given those there are, is more than noise in its pair would
     carry on average: half its variance over n^2, summed over the pair's coordinates in units of independence. Two at
-    once are held to twice the least information, and to the noise of all three variables' interactions. Chosen parents
-    lie with the variable in one clique.
+    once are held to twice the least information, and to the noise of all three variables' interactions. Pairs that
+    borrow are not held to their own noise. Chosen parents lie with the variable in one clique.
     """
     names = pairs.domain.names
     placed: list[str] = []
@@ -135,7 +137,7 @@ def _parents(field: Field, pairs: Pairs, constraints: Limits, name: str, placed:
 
     Two parents are tried together where the table of all three was measured: neither need tell anything by itself.
     """
-    mine = constraints.required_parents[name]
+    mine, borrowed = constraints.required_parents[name], borrows(constraints.domain)
     together = [
         tuple(one for one in block if one != name) for block in pairs.residuals if len(block) == 3 and name in block
     ]
@@ -151,7 +153,7 @@ def _parents(field: Field, pairs: Pairs, constraints: Limits, name: str, placed:
         kept = {
             more: gain / len(more)
             for more, gain in gains.items()
-            if gain > max(LEAST * len(more), BEYOND_NOISE * _noise(pairs, name, more))
+            if gain > (LEAST_BORROWED if borrowed else max(LEAST * len(more), BEYOND_NOISE * _noise(pairs, name, more)))
         }
         if not kept:
             return mine

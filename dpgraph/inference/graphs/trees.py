@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dpgraph.inference.graphs.factors import FEWEST
 from dpgraph.privacy.checks import Reals
 from dpgraph.structure.domain import Domain
 from dpgraph.structure.network import Family
@@ -72,6 +73,11 @@ def is_small(domain: Domain) -> bool:
     return math.prod(domain.sizes.values()) <= MOST_CELLS
 
 
+def borrows(domain: Domain) -> bool:
+    """True where pairs borrow from each other through common factors: no joint of all variables does as much."""
+    return len(domain.names) >= FEWEST and not is_small(domain)
+
+
 def best_tree(domain: Domain, scores: Mapping[tuple[str, str], float], most: int) -> Tree:
     """The tree, of cliques of at most so many cells, that leaves out the least of the pairs' scores."""
     names, sizes, rng = domain.names, list(domain.sizes.values()), np.random.default_rng(SEED)
@@ -128,17 +134,16 @@ class _Cliques:
         near = _neighbours(self.above)
         before = {i: -1 for i, clique in enumerate(self.cliques) if u in clique}
         queue = list(before)
-        for i in queue:
-            if v in self.cliques[i]:
-                way = [i]
-                while before[way[-1]] >= 0:
-                    way.append(before[way[-1]])
-                return way
-            for j in near[i]:
-                if j not in before:
-                    before[j] = i
-                    queue.append(j)
-        raise AssertionError("a tree joins all its cliques")
+        while v not in self.cliques[queue[0]]:
+            at = queue.pop(0)
+            for i in near[at]:
+                if i not in before:
+                    before[i] = at
+                    queue.append(i)
+        way = queue[:1]
+        while before[way[-1]] >= 0:
+            way.append(before[way[-1]])
+        return way
 
     def _cells(self, clique: Iterable[int]) -> int:
         return math.prod(self.sizes[v] for v in clique)

@@ -9,7 +9,7 @@ from scipy.linalg import helmert
 from scipy.stats import norm
 
 import dpgraph as dg
-from dpgraph.inference.graphs.field import WEIGHT, fitted_field
+from dpgraph.inference.graphs.field import MOST_HELD, WEIGHT, fitted_field
 from dpgraph.inference.graphs.pair_estimates import CHOSEN, SCALES, contrasts, read_pairs
 from dpgraph.inference.graphs.trees import Tree, one_clique
 from dpgraph.privacy.measurements import DiscreteGaussian
@@ -74,7 +74,7 @@ def fitted(pairs, tree=WHOLE):
 )
 @pytest.mark.parametrize("seed", range(5))
 def test_the_fit_is_the_maximum_of_entropy_less_squared_errors(tree, size, scale, seed):
-    """Its condition: p is log-linear in the features, with weights (y - E f) / (a s^2) of pairs and more variables.
+    """Its condition: p is log-linear in the features, with weights (y - E f) / r of pairs and more variables, r the ridge.
 
     y are the means of the features under shrunk pairs, and of three variables those of the pairs' own joint and what is
     kept of what was measured beyond it. Those of single variables are met exactly, by whatever weights. Of a chain's
@@ -101,7 +101,7 @@ def test_the_fit_is_the_maximum_of_entropy_less_squared_errors(tree, size, scale
             np.testing.assert_allclose(f.T @ made.ravel(), y, atol=1e-5)
             alone.append(f)
         else:
-            logs = logs - f @ (y - f.T @ made.ravel()) / (WEIGHT * variance / 200**2)
+            logs = logs - f @ (y - f.T @ made.ravel()) / min(WEIGHT * variance / 200**2, MOST_HELD)
     alone = np.hstack(alone)
     assert np.ptp(logs - alone @ np.linalg.lstsq(alone, logs)[0]) < 2e-3
 

@@ -3,7 +3,7 @@
 from tests.mutants.planting import Mutant
 
 SMOOTHING = "tests/inference/graphs/test_smoothing.py"
-ENTROPY = "tests/inference/graphs/test_entropy.py"
+ENTROPY, TREES = "tests/inference/graphs/test_entropy.py", "tests/inference/graphs/test_trees.py"
 EDGES = "tests/inference/graphs/test_edges.py"
 FACTORS, BORROWING = "tests/inference/graphs/test_factors.py", "tests/inference/graphs/test_borrowing.py"
 PAID = "tests/estimators/test_paid_choices.py"
@@ -11,28 +11,38 @@ PAID = "tests/estimators/test_paid_choices.py"
 MUTANTS = (
     Mutant(
         "a fit that takes every table for as noisy as the next",
-        "inference/graphs/joint.py",
-        "ridge = np.repeat(WEIGHT * np.array(spread), terms.lengths)",
-        "ridge = np.repeat(WEIGHT * np.full(len(spread), 1e-6), terms.lengths)",
+        "inference/graphs/field.py",
+        "return min(WEIGHT * pairs.residuals[block][1] / pairs.n**2, MOST_HELD)",
+        "return WEIGHT * 1e-6",
         (f"{ENTROPY}::test_the_fit_is_the_maximum_of_entropy_less_squared_errors",),
     ),
     Mutant(
-        "features that count the cells outside them twice",
-        "inference/graphs/joint.py",
-        "spread[at] = part.reshape(shape) * outside",
-        "spread[at] = part.reshape(shape) * outside**2",
-        (f"{ENTROPY}::test_the_fit_is_the_maximum_of_entropy_less_squared_errors",),
+        "messages of cliques that count twice",
+        "inference/graphs/field.py",
+        "logs[above] = logs[above] + _along(",
+        "logs[above] = logs[above] + 2 * _along(",
+        (
+            f"{ENTROPY}::test_the_fit_is_the_maximum_of_entropy_less_squared_errors",
+            f"{TREES}::test_messages_give_the_margins_of_the_enumerated_joint",
+        ),
+    ),
+    Mutant(
+        "a variable that enters one clique of those between it and another",
+        "inference/graphs/trees.py",
+        "for i in wide:",
+        "for i in wide[:1]:",
+        (f"{TREES}::test_a_tree_is_one_of_cliques_within_its_cells",),
     ),
     Mutant(
         "single variables held back where pairs are fitted",
-        "inference/graphs/joint.py",
-        " if len(block) > 1 else 0.0 for block",
-        " for block",
+        "inference/graphs/field.py",
+        "for i in range(self.small, len(self.blocks)):\n            self._ridge",
+        "for i in range(len(self.blocks)):\n            self._ridge",
         (f"{ENTROPY}::test_uneven_variables_that_are_independent_stay_so",),
     ),
     Mutant(
         "tables of three variables fitted with all their noise",
-        "inference/graphs/joint.py",
+        "inference/graphs/field.py",
         "kept = [some * share for share, (some, _) in zip(likely, found, strict=True)]",
         "kept = [np.ones_like(some) for some, _ in found]",
         (
@@ -104,16 +114,16 @@ MUTANTS = (
     ),
     Mutant(
         "wide domains whose pairs do not borrow",
-        "inference/graphs/choosing.py",
+        "inference/graphs/trees.py",
         "return len(domain.names) >= FEWEST and not is_small(domain)",
         "return False",
         (f"{BORROWING}::test_a_domain_whose_joint_is_not_written_down_borrows",),
     ),
     Mutant(
         "parents that are tried one at a time alone",
-        "inference/graphs/joint.py",
-        "for more in [*singles, *together] if",
-        "for more in singles if",
+        "inference/graphs/reading.py",
+        "for more in [*((other,) for other in placed), *together] if",
+        "for more in [(other,) for other in placed] if",
         (f"{PAID}::test_what_no_pair_tells_is_found",),
     ),
     Mutant(
