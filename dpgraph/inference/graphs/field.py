@@ -30,8 +30,8 @@ from dpgraph.structure.domain import Domain
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
 
-#: What entropy counts beside the squared errors: so little that tables are fitted where some field has them. Of pairs in
-#: much noise, which were shrunk before, no more than this is held back.
+#: What entropy counts beside the squared errors: so little that tables are fitted where some field has them; and the
+#: most by which weights are held back, as pairs in much noise were shrunk before.
 WEIGHT, MOST_HELD = 25.0, 0.01
 #: The most variables of a measured table that is fitted with all its interactions.
 LARGEST = 3

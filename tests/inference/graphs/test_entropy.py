@@ -74,7 +74,7 @@ def fitted(pairs, tree=WHOLE):
 )
 @pytest.mark.parametrize("seed", range(5))
 def test_the_fit_is_the_maximum_of_entropy_less_squared_errors(tree, size, scale, seed):
-    """Its condition: p is log-linear in the features, with weights (y - E f) / r of pairs and more variables, r the ridge.
+    """Its condition: p is log-linear in the features, with weights (y - E f) / r of pairs and more, r their ridge.
 
     y are the means of the features under shrunk pairs, and of three variables those of the pairs' own joint and what is
     kept of what was measured beyond it. Those of single variables are met exactly, by whatever weights. Of a chain's
