@@ -33,14 +33,14 @@ from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
 from dpgraph.waiting import waiting
 
-#: Bytes that a choice takes, as measured: for each cell of a pair or of a joint, each pair, each cell of a family.
-BYTES_PER_CELL, BYTES_PER_PAIR, BYTES_PER_FAMILY_CELL = 80, 1250, 16
+#: Bytes that a choice takes, as measured: for each cell of a pair, each pair, each cell of a tree, and of a family.
+BYTES_PER_CELL, BYTES_PER_PAIR, BYTES_PER_TREE_CELL, BYTES_PER_FAMILY_CELL = 80, 1250, 32, 16
 
 #: The most cells of a joint that is fitted again for each draw, for the time that takes.
 MOST_REFITTED = 4096
-#: Trees that are fitted, one after the other; what a required edge counts; and the part of the expected noise in a pair
-#: up to which nothing is lost.
-ROUNDS, MUST, NEGLIGIBLE = 5, 1e3, 0.1
+#: Trees that are fitted, one after the other; what a required edge counts; the part of the expected noise in a pair
+#: up to which nothing is lost; and beyond how many times that noise a pair outside the tree is.
+ROUNDS, MUST, NEGLIGIBLE, LOST = 5, 1e3, 0.1, 3
 
 
 def choose_network(noisy: Any, *, constraints: Constraints | None = None, progress: bool = False) -> LearnedNetwork:
@@ -156,13 +156,13 @@ def choose_within(noisy: Any, constraints: Limits) -> LearnedNetwork:
         )
     again, refit = partial(_again, pairs, constraints, field), None
     if not is_small(domain) or math.prod(domain.sizes.values()) <= MOST_REFITTED:
-        refit = partial(refitted_posterior, pairs, field)
+        refit = partial(refitted_posterior, pairs, constraints.max_cells)
     how = partial(how_near, field, pairs, left_out)
     return LearnedNetwork(whole, noisy, "pairs", "a release of pairs", graph, how, again, refit, constraints)
 
 
 def fitted_model(pairs: Pairs, constraints: Limits) -> tuple[Field, int]:
-    """The field over the tree that loses the least of the pairs, and how many pairs that matter it had no cells for.
+    """The field over the tree that loses the least of the pairs, and how many pairs outside it are missed.
 
     Where tables of three variables were measured, the joint of all variables is one clique. Else a tree holds the most
     dependent pairs within its cells, and is chosen again, up to ``ROUNDS`` times while cells are short, by what its
@@ -184,7 +184,7 @@ def fitted_model(pairs: Pairs, constraints: Limits) -> tuple[Field, int]:
         far = missed(field, {pair: pairs.table(*pair) for pair in pairs.spread})
         if sum(far.values()) < least:
             best, least = field, sum(far.values())
-            left_out = sum(far[pair] > nothing[pair] for pair in far if tree.smallest(pair) is None)
+            left_out = sum(far[pair] > LOST * pairs.expected_noise(pair) for pair in far if tree.smallest(pair) is None)
         if all(tree.smallest(pair) is not None for pair in wanted):
             break
         terms = field.terms.strengths(pairs, field.weights)
@@ -207,7 +207,7 @@ def how_near(field: Field, pairs: Pairs, left_out: int) -> dict[str, float]:
     return {
         "distance": distance,
         "noise": noise,
-        "ratio": distance / noise if noise else math.nan,
+        "ratio": distance / noise if noise > 0 else math.nan,
         "cliques": len(field.tree.cliques),
         "cells": sum(table.size for table in field.tables),
         "left_out": left_out,
@@ -225,7 +225,7 @@ def choosing_bytes(constraints: Limits) -> int:
     sizes = list(constraints.domain.sizes.values())
     cells = (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2
     pairs = cells * BYTES_PER_CELL + math.comb(len(sizes), 2) * BYTES_PER_PAIR
-    tree = min(MOST_CELLS, math.prod(sizes)) * BYTES_PER_CELL
+    tree = min(MOST_CELLS, math.prod(sizes)) * BYTES_PER_TREE_CELL
     return pairs + tree + sum(constraints.most_cells.values()) * BYTES_PER_FAMILY_CELL
 
 

@@ -91,7 +91,8 @@ class LearnedNetwork:
 
         ``distance`` is the mean total variation between the interactions of both, ``noise`` what noise alone is
         expected to make of it, ``ratio`` the one by the other: about 1 where nothing is lost. ``cliques`` and ``cells``
-        are those of the model, and ``left_out`` is the number of pairs that matter for which there were no cells.
+        are those of the model, and ``left_out`` is the number of pairs outside its cliques that it misses by more
+        than three times their noise: where there are some, cells were short.
         """
         return {} if self._near is None else self._near()
 

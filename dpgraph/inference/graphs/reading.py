@@ -126,7 +126,7 @@ def read_network(field: Field, pairs: Pairs, constraints: Limits) -> tuple[Netwo
         near = placed or names
         total = {name: [single[name, other] for other in near if other != name] for name in ready}
         name = max(ready, key=lambda one: max(total[one]) if placed else sum(total[one]))
-        parents[name] = _parents(field, pairs, constraints, name, placed)
+        parents[name] = _parents(field.among({name, *placed}), pairs, constraints, name, placed)
         placed.append(name)
     network = Network.of(pairs.domain, parents)
     return network, FrozenMap((name, field.margin(network.family(name))) for name in names)
@@ -135,29 +135,35 @@ def read_network(field: Field, pairs: Pairs, constraints: Limits) -> tuple[Netwo
 def _parents(field: Field, pairs: Pairs, constraints: Limits, name: str, placed: list[str]) -> Family:
     """The parents of a variable, by forward selection from the required ones on.
 
-    Two parents are tried together where the table of all three was measured: neither need tell anything by itself.
+    Where none tells enough by itself, two are tried together whose table with the variable was measured.
     """
-    mine, borrowed = constraints.required_parents[name], borrows(constraints.domain)
+    mine = constraints.required_parents[name]
     together = [
         tuple(one for one in block if one != name) for block in pairs.residuals if len(block) == 3 and name in block
     ]
-    allowed = {other for other in placed if other not in mine and constraints.allows(other, name)}
-    offers = [more for more in [*((other,) for other in placed), *together] if allowed.issuperset(more)]
+    allowed = {other for other in placed if constraints.allows(other, name)}
     while True:
-        offers = [
-            more
-            for more in offers
-            if not set(more) & set(mine) and field.tree.smallest((name, *mine, *more)) is not None
-        ]
-        gains = {more: field.gain(name, mine, *more) for more in offers if constraints.fits(name, (*mine, *more))}
-        kept = {
-            more: gain / len(more)
-            for more, gain in gains.items()
-            if gain > (LEAST_BORROWED if borrowed else max(LEAST * len(more), BEYOND_NOISE * _noise(pairs, name, more)))
-        }
-        if not kept:
+        for offers in ([(other,) for other in placed], together):
+            kept = {}
+            for more in offers:
+                family = (name, *mine, *more)
+                new = allowed.issuperset(more) and not set(more) & set(mine) and constraints.fits(name, family[1:])
+                if new and field.tree.smallest(family) is not None:
+                    gain = field.gain(name, mine, *more)
+                    if gain > _least(pairs, name, more):
+                        kept[more] = gain
+            if kept:
+                break
+        else:
             return mine
         mine = (*mine, *max(kept, key=kept.__getitem__))
+
+
+def _least(pairs: Pairs, name: str, more: Family) -> float:
+    """The least information that parents must carry."""
+    if borrows(pairs.domain):
+        return LEAST_BORROWED
+    return max(LEAST * len(more), BEYOND_NOISE * _noise(pairs, name, more))
 
 
 def _noise(pairs: Pairs, name: str, more: Family) -> float:

@@ -11,6 +11,8 @@ from dpgraph.inference.graphs import trees
 from dpgraph.inference.graphs.field import Terms
 from dpgraph.inference.graphs.pair_estimates import Pairs, contrasts
 from dpgraph.inference.graphs.trees import Tree, best_tree
+from dpgraph.privacy.measurements import DiscreteGaussian
+from dpgraph.structure.margins import Margins
 
 NAMES = tuple("abcdefgh")
 DOMAIN = dg.Domain.of({name: list(range(2 + i % 2)) for i, name in enumerate(NAMES)})
@@ -129,3 +131,42 @@ def test_the_slope_of_a_fit_is_that_of_its_loss(seed):
     away = np.random.default_rng(seed).normal(0, 1, terms.size)
     up, down = (terms.sums(weights + step * away)[0] for step in (1e-4, -1e-4))
     assert (up - down) / 2e-4 == pytest.approx(float(means @ away), rel=1e-5)
+
+
+def loop_release(n=200_000, scale=200.0):
+    """Noisy pairs of eight variables in a loop, each like its neighbours; wide enough that no joint is written down."""
+    rng = np.random.default_rng(3)
+    domain = dg.Domain.of({name: list(range(5)) for name in NAMES})
+    logs = np.zeros((5,) * len(NAMES))
+    for one, other in LOOP:
+        shape = [5 if name in (one, other) else 1 for name in NAMES]
+        logs = logs + (1.5 * np.eye(5)).reshape(shape)
+    joint = np.exp(logs - logs.max())
+    joint = n * joint / joint.sum()
+    tables = {pair: np.rint(margin_of(joint, pair) + rng.normal(0, scale, (5, 5))).astype(int) for pair in PAIRS}
+    law = dict.fromkeys(PAIRS, DiscreteGaussian(scale))
+    return dg.results.NoisyCounts(Margins.of_tables(domain, PAIRS), tables, law, n)
+
+
+def test_a_model_of_a_loop_loses_nothing_and_one_of_few_cells_says_what_it_loses(monkeypatch):
+    """Without noise in it the ratio of a loop that is cut would be far above one: neighbours are alike."""
+    learned = dg.choose_network(loop_release())
+    assert learned.diagnostics["ratio"] < 1.15
+    assert learned.diagnostics["left_out"] == 0
+    assert {frozenset(pair) for pair in LOOP} <= {
+        frozenset((name, other)) for name, parents in learned.network.parents.items() for other in parents
+    }
+    monkeypatch.setattr(trees, "MOST_CELLS", 200)
+    cut = dg.choose_network(loop_release())
+    assert cut.diagnostics["cells"] <= 200
+    assert cut.diagnostics["left_out"] > 0
+    assert cut.diagnostics["ratio"] > 1.5
+
+
+def test_the_model_is_saved_whole_and_constraints_hold_for_it(tmp_path):
+    learned = dg.choose_network(loop_release())
+    dg.save(learned, tmp_path / "learned.json")
+    assert dg.load(tmp_path / "learned.json") == learned.probabilities
+    chosen = dg.choose_network(loop_release(), constraints=dg.Constraints(max_parents=1))
+    assert chosen.probabilities.network == chosen.network
+    assert max(map(len, chosen.network.parents.values())) == 1

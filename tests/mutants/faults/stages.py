@@ -122,8 +122,8 @@ MUTANTS = (
     Mutant(
         "parents that are tried one at a time alone",
         "inference/graphs/reading.py",
-        "for more in [*((other,) for other in placed), *together] if",
-        "for more in [(other,) for other in placed] if",
+        "for offers in ([(other,) for other in placed], together):",
+        "for offers in ([(other,) for other in placed],):",
         (f"{PAID}::test_what_no_pair_tells_is_found",),
     ),
     Mutant(
