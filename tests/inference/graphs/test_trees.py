@@ -165,7 +165,7 @@ def test_a_model_of_a_loop_loses_nothing_and_one_of_few_cells_says_what_it_loses
 
 def test_the_model_is_saved_whole_and_constraints_hold_for_it(tmp_path):
     learned = dg.choose_network(loop_release())
-    dg.save(learned, tmp_path / "learned.json")
+    dg.save(learned.probabilities, tmp_path / "learned.json")
     assert dg.load(tmp_path / "learned.json") == learned.probabilities
     chosen = dg.choose_network(loop_release(), constraints=dg.Constraints(max_parents=1))
     assert chosen.probabilities.network == chosen.network
