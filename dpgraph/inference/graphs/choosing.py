@@ -14,7 +14,7 @@ import numpy as np
 
 from dpgraph import memory
 from dpgraph.inference.graphs.constraints import Constraints, Limits, constraints_within
-from dpgraph.inference.graphs.field import LARGEST, QUICK_STEPS, STEPS, Field, fitted_field, refitted_field
+from dpgraph.inference.graphs.field import LARGEST, QUICK_STEPS, Field, fitted_field, refitted_field
 from dpgraph.inference.graphs.learned import FEW, LearnedNetwork
 from dpgraph.inference.graphs.pair_estimates import Pair, Pairs, declared_domain, dependence, read_pairs
 from dpgraph.inference.graphs.reading import read_network, smoothed
@@ -154,7 +154,7 @@ def choose_within(noisy: Any, constraints: Limits) -> LearnedNetwork:
             PriorWarning,
             stacklevel=2,
         )
-    again, refit = partial(_again, pairs, constraints, field), None
+    again, refit = partial(_again, pairs, constraints, field.tree), None
     if not is_small(domain) or math.prod(domain.sizes.values()) <= MOST_REFITTED:
         refit = partial(refitted_posterior, pairs, constraints.max_cells)
     how = partial(how_near, field, pairs, left_out)
@@ -190,7 +190,7 @@ def fitted_model(pairs: Pairs, constraints: Limits) -> tuple[Field, int]:
         terms = field.terms.strengths(pairs, field.weights)
         scores = {pair: terms.get(pair, away) for pair, away in far.items()}
     assert best is not None
-    return refitted_field(pairs, best, STEPS), left_out
+    return refitted_field(pairs, best), left_out
 
 
 def missed(field: Field, tables: Mapping[Pair, Reals]) -> dict[Pair, float]:
@@ -229,7 +229,7 @@ def choosing_bytes(constraints: Limits) -> int:
     return pairs + tree + sum(constraints.most_cells.values()) * BYTES_PER_FAMILY_CELL
 
 
-def _again(pairs: Pairs, constraints: Limits, near: Field, rng: np.random.Generator) -> Network:
+def _again(pairs: Pairs, constraints: Limits, tree: Tree, rng: np.random.Generator) -> Network:
     """The network that a draw of the pairs chooses, parents inside the same cliques."""
     drawn = pairs.redrawn(rng)
-    return read_network(refitted_field(drawn, near, QUICK_STEPS), drawn, constraints)[0]
+    return read_network(fitted_field(drawn, tree, QUICK_STEPS), drawn, constraints)[0]

@@ -35,8 +35,9 @@ from dpgraph.structure.network import Family, Network
 WEIGHT, MOST_HELD = 25.0, 0.01
 #: The most variables of a measured table that is fitted with all its interactions.
 LARGEST = 3
-#: Steps of L-BFGS at most, and those of a field that is only to say which graph would be chosen.
-STEPS, QUICK_STEPS = 300, 40
+#: Steps of L-BFGS: at most so many, fewer where they would take more cells in all, but this many; and those of a field
+#: that is only to say which graph would be chosen.
+STEPS, ALL_CELLS, LEAST_STEPS, QUICK_STEPS = 2000, 1 << 24, 300, 40
 #: The slope at which a fit ends: the most that a feature's mean is off, in standard deviations.
 SLOPE = 3e-6
 #: Blocks of more than two variables that all keep less than this part of what they have beyond pairs have nothing.
@@ -144,23 +145,24 @@ def _along(table: Reals, axes: Family, onto: Family) -> Reals:
     return turned.reshape([next(sizes) if name in axes else 1 for name in onto])
 
 
-def fitted_field(pairs: Pairs, tree: Tree, steps: int = STEPS) -> Field:
+def fitted_field(pairs: Pairs, tree: Tree, steps: int | None = None) -> Field:
     """The field over a tree with log-linear terms that are fitted to the residuals.
 
     The terms are of variables, of measured pairs, and of further measured tables of ``LARGEST`` variables, as far as
     cliques hold them. Errors of residual blocks are uncorrelated, each with one variance (proofs.md P30). Against
     fitting noise, pairs are shrunk towards none first, and larger blocks towards the field of the pairs. ``steps``
-    bounds L-BFGS.
+    bounds L-BFGS; None by the number of cells.
     """
     return _fitted(Terms(pairs, tree), pairs, steps)
 
 
-def refitted_field(pairs: Pairs, near: Field, steps: int) -> Field:
+def refitted_field(pairs: Pairs, near: Field, steps: int | None = None) -> Field:
     """The field over the tree of one of other pairs that is thought to be near, in a few steps from there."""
     return _fitted(near.terms, pairs, steps, near.weights)
 
 
-def _fitted(terms: Terms, pairs: Pairs, steps: int, start: Reals | None = None) -> Field:
+def _fitted(terms: Terms, pairs: Pairs, steps: int | None, start: Reals | None = None) -> Field:
+    steps = steps or min(max(ALL_CELLS // sum(map(math.prod, terms.shapes)), LEAST_STEPS), STEPS)
     if not terms.size:  # every variable has one level
         return terms.field(np.zeros(0))
     targets = [
