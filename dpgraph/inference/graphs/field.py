@@ -32,7 +32,7 @@ from dpgraph.structure.network import Family, Network
 
 #: What entropy counts beside the squared errors: so little that tables are fitted where some field has them; and the
 #: most by which weights are held back, as pairs in much noise were shrunk before.
-WEIGHT, MOST_HELD = 25.0, 0.01
+WEIGHT, LEAST_HELD, MOST_HELD = 25.0, 0.1, 0.01
 #: The most variables of a measured table that is fitted with all its interactions.
 LARGEST = 3
 #: Steps of L-BFGS: at most so many, fewer where they would take more cells in all, but this many; and those of a field
@@ -367,8 +367,12 @@ class Terms:
 
 
 def _held_back(pairs: Pairs, block: Family) -> float:
-    """The ridge of a block's weights."""
-    return min(WEIGHT * pairs.residuals[block][1] / pairs.n**2, MOST_HELD)
+    """The ridge of a block's weights: at least a part of what rows alone would make of a contrast.
+
+    Tables that are drawn, or known without noise, may be those of no distribution.
+    """
+    rows = LEAST_HELD / (math.prod(pairs.domain.sizes[name] for name in block) * pairs.n)
+    return min(max(WEIGHT * pairs.residuals[block][1] / pairs.n**2, rows), MOST_HELD)
 
 
 def _orthonormal(single: Reals) -> Reals:

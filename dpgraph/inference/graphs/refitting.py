@@ -22,7 +22,7 @@ from dpgraph.structure.tables import Probabilities
 from dpgraph.waiting import counted, waiting
 
 #: Steps of L-BFGS from the field of the released pairs to that of drawn ones.
-FEW_STEPS = 12
+FEW_STEPS = 60
 
 
 def refitted_posterior(

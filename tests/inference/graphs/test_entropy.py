@@ -9,7 +9,7 @@ from scipy.linalg import helmert
 from scipy.stats import norm
 
 import dpgraph as dg
-from dpgraph.inference.graphs.field import MOST_HELD, WEIGHT, fitted_field
+from dpgraph.inference.graphs.field import LEAST_HELD, MOST_HELD, WEIGHT, fitted_field
 from dpgraph.inference.graphs.pair_estimates import CHOSEN, SCALES, contrasts, read_pairs
 from dpgraph.inference.graphs.trees import Tree, one_clique
 from dpgraph.privacy.measurements import DiscreteGaussian
@@ -101,7 +101,8 @@ def test_the_fit_is_the_maximum_of_entropy_less_squared_errors(tree, size, scale
             np.testing.assert_allclose(f.T @ made.ravel(), y, atol=1e-5)
             alone.append(f)
         else:
-            logs = logs - f @ (y - f.T @ made.ravel()) / min(WEIGHT * variance / 200**2, MOST_HELD)
+            rows = LEAST_HELD / (np.prod([pairs.domain.sizes[name] for name in block]) * 200)
+            logs = logs - f @ (y - f.T @ made.ravel()) / min(max(WEIGHT * variance / 200**2, rows), MOST_HELD)
     alone = np.hstack(alone)
     assert np.ptp(logs - alone @ np.linalg.lstsq(alone, logs)[0]) < 2e-3
 

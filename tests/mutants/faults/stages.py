@@ -12,7 +12,7 @@ MUTANTS = (
     Mutant(
         "a fit that takes every table for as noisy as the next",
         "inference/graphs/field.py",
-        "return min(WEIGHT * pairs.residuals[block][1] / pairs.n**2, MOST_HELD)",
+        "return min(max(WEIGHT * pairs.residuals[block][1] / pairs.n**2, rows), MOST_HELD)",
         "return WEIGHT * 1e-6",
         (f"{ENTROPY}::test_the_fit_is_the_maximum_of_entropy_less_squared_errors",),
     ),
