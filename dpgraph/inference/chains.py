@@ -43,7 +43,7 @@ class Plan:
 
 @dataclass(eq=False)
 class TimeLimit:
-    """The seconds that chains may take, by the clock: what ends, and with how many draws, is for the machine to say.
+    """The seconds that chains may take, by the clock, so results depend on the speed of the machine.
 
     After ``seconds`` chains end with the draws that they have, at least ``SHORTEST``. Before any chain draws, all end
     once the last sweeps tell that they would take more than ``patience``; ``needed`` then has how long.

@@ -208,7 +208,7 @@ class Terms:
 
     Features of a variable are orthonormal under its own probabilities, and those of a pair products of its variables':
     where all are independent, features are uncorrelated with variance 1, so that steps of L-BFGS are few. Those of more
-    variables are products of contrasts, as residuals are. The ``small`` blocks, of one variable or two, lie first.
+    variables are products of contrasts, like residuals. The ``small`` blocks, of one variable or two, lie first.
     """
 
     def __init__(self, pairs: Pairs, tree: Tree) -> None:
@@ -367,7 +367,7 @@ class Terms:
 
 
 def _held_back(pairs: Pairs, block: Family) -> float:
-    """The ridge of a block's weights: at least a part of what rows alone would make of a contrast.
+    """The ridge of a block's weights: at least a part of the variance that sampling gives a contrast.
 
     Tables that are drawn, or known without noise, may be those of no distribution.
     """

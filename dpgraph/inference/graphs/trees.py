@@ -1,7 +1,7 @@
 """Clique trees that hold the strongest pairs of variables within a number of cells.
 
 Strong pairs beside a spanning tree are joined along the way between them. Trees of somewhat moved scores are compared
-by what they leave out.
+by the pairs outside them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STARTS, SPREAD, SEED = 20, 0.15, 0
 
 @dataclass(frozen=True)
 class Tree:
-    """A clique tree: what a clique shares with all before it is its separator, which the clique ``above`` it holds.
+    """A clique tree: a clique's separator is its part of all before it, and lies in the clique ``above`` it.
 
     A clique's axes are its separator's first; the root comes first, with an empty separator.
     """

@@ -210,7 +210,7 @@ class Holes:
                     )
 
     def _together(self, name: str, cause: str, table: MeasuredTable) -> bool:
-        """Whether a variable is missing more often with a cause than at any of its values that noise does not hide.
+        """Whether a variable is missing more often with a cause than at any clearly counted value of it.
 
         No law given the cause's value says so. The other causes are held fixed, so the table has them all.
         """
