@@ -500,6 +500,8 @@ def test_the_peoples_posterior_is_calibrated(because):
 
 
 @pytest.mark.proof
+@pytest.mark.filterwarnings("ignore::dpgraph.privacy.errors.ApproximationWarning")
+@pytest.mark.filterwarnings("ignore::dpgraph.privacy.errors.PriorWarning")
 def test_a_wrong_assumption_is_seen():
-    """A value that explains its own holes."""
+    """A value that explains its own holes; where its child's holes show that, there is a warning too."""
     assert not uniform(world_ranks(60, None, None, 1, itself=[0.1, 0.8, 0.8]))
