@@ -20,12 +20,12 @@ from dpgraph.inference.draws import MOST_R_HAT, mixing_note
 from dpgraph.inference.markov.evidence import Flags, field_names
 from dpgraph.inference.markov.labels import centred_spread, label_invariant_diagnostics, r_hat_of_predictions
 from dpgraph.inference.network.queries import (
-    YES,
     Numbers,
     code_columns,
     indicator,
     numbered,
     numbers_of,
+    people_of,
     with_nulls,
     without_indicators,
 )
@@ -34,7 +34,7 @@ from dpgraph.privacy.checks import near
 from dpgraph.privacy.display import as_html, cell
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Provenance
-from dpgraph.structure.domain import Categories, Domain, Level, NetworkError, hole_codes
+from dpgraph.structure.domain import Domain, Level, NetworkError, hole_codes
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.markov import checked_laws
 from dpgraph.structure.network import Network
@@ -141,9 +141,10 @@ def sequence_laws(emission: Reals, effects: Reals | None) -> Reals:
 class HiddenMarkovModel:
     """Draws from the posterior of a hidden Markov model, states named alike in all of them.
 
-    Whether a value declared ``missing=dg.UNOBSERVED`` is missing depends on the state, and given the state (and the
-    sequence, with effects) not on the value: the levels' law is that of entries that have one (proofs.md P135). A hole
-    is thus evidence of the state, and scores count it; predictions, forecasts and synthetic entries are of values.
+    A value declared ``missing=dg.UNOBSERVED`` is missing with a probability that depends on the state (and on the
+    sequence, with effects), but given these not on the value, so the levels have the law of entries without holes
+    (proofs.md P135). A hole is evidence of the state, and scores count it; predictions, forecasts and synthetic entries
+    are of values.
 
     Attributes:
         network: As ``hmm_network``.
@@ -218,8 +219,7 @@ class HiddenMarkovModel:
     @cached_property
     def people(self) -> Domain:
         """The variables with their own levels, and for each with holes one that says whether its value is missing."""
-        signs = {indicator(name): Categories(["no", YES]) for name in self.network.domain.holes}
-        return Domain.of(dict(self.network.domain.complete.variables) | signs)
+        return people_of(self.network.domain)
 
     @property
     def emitted(self) -> tuple[str, ...]:

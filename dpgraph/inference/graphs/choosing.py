@@ -143,9 +143,10 @@ def choose_within(noisy: Any, constraints: Limits) -> LearnedNetwork:
     field, left_out = fitted_model(pairs, constraints)
     graph = replace(smoothed(pairs, *read_network(field, pairs, constraints)), provenance=provenance)
     widest = max(map(constraints.cells, field.tree.cliques))
-    whole = graph
+    whole, how = graph, None
     if constraints.free and widest <= constraints.max_cells:
         whole = replace(smoothed(pairs, *field.network(domain)), provenance=provenance)
+        how = partial(how_near, field, pairs, left_out)
     edges = {(parent, name) for name, parents in graph.network.parents.items() for parent in parents}
     if edges <= constraints.required and constraints.max_parents != 0:
         warnings.warn(
@@ -157,7 +158,6 @@ def choose_within(noisy: Any, constraints: Limits) -> LearnedNetwork:
     again, refit = partial(_again, pairs, constraints, field.tree), None
     if not is_small(domain) or math.prod(domain.sizes.values()) <= MOST_REFITTED:
         refit = partial(refitted_posterior, pairs, constraints.max_cells)
-    how = partial(how_near, field, pairs, left_out)
     return LearnedNetwork(whole, noisy, "pairs", "a release of pairs", graph, how, again, refit, constraints)
 
 
@@ -165,8 +165,8 @@ def fitted_model(pairs: Pairs, constraints: Limits) -> tuple[Field, int]:
     """The field over the tree that loses the least of the pairs, and how many pairs outside it are missed.
 
     Where tables of three variables were measured, the joint of all variables is one clique. Else a tree holds the most
-    dependent pairs within its cells, and is chosen again, up to ``ROUNDS`` times while cells are short, by what its
-    field says: a pair inside counts by its term, and one outside by how far the field is from it.
+    dependent pairs within its cells. While cells are short it is chosen again, up to ``ROUNDS`` times: the score of a
+    pair inside is then the strength of its term, that of one outside its distance from the field.
     """
     domain = constraints.domain
     if is_small(domain) and any(len(block) > 2 for block in pairs.residuals):

@@ -87,7 +87,9 @@ class LearnedNetwork:
 
     @cached_property
     def diagnostics(self) -> dict[str, float]:
-        """How near the model's pairs are to the released ones; empty where the graph was paid for.
+        """How near the model's pairs are to the released ones; empty where the model is the chosen graph alone.
+
+        That is so under constraints on edges or parents, and where the graph was paid for.
 
         ``distance`` is the mean total variation between the interactions of both, ``noise`` what noise alone is
         expected to make of it, ``ratio`` the one by the other: about 1 where nothing is lost. ``cliques`` and ``cells``

@@ -19,10 +19,10 @@ import numpy.typing as npt
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, MeasuredTable, concentration_tables
 from dpgraph.inference.network.plug_in import DirichletPosterior
-from dpgraph.inference.network.queries import YES, indicator
+from dpgraph.inference.network.queries import indicator, people_of
 from dpgraph.privacy.checks import near
 from dpgraph.privacy.errors import ApproximationWarning, InferenceError, PriorWarning
-from dpgraph.structure.domain import Categories, Domain, hole_codes
+from dpgraph.structure.domain import Domain, hole_codes
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Holding, Network
 from dpgraph.structure.rules import Rules
@@ -73,14 +73,11 @@ class Holes:
             if unknown := [one for one in parents if one not in known]:
                 hint = near(unknown[0], known)
                 raise InferenceError(f"missing_because of {name!r}: no variable {unknown[0]!r}{hint}")
-        signs = {indicator(name): Categories(["no", YES]) for name in names}
         itself = {name: hidden(name) if name in names else name for name in known}
         rules = [{itself[one]: levels for one, levels in rule.items()} for rule in network.rules.impossible]
         reasons_known = {indicator(name): parents for name, parents in reasons.items()}
         people = Network.of(
-            Domain.of(dict(network.domain.complete.variables) | signs),
-            {**network.parents, **reasons_known},
-            Rules(network.rules.impossible),
+            people_of(network.domain), {**network.parents, **reasons_known}, Rules(network.rules.impossible)
         )
         parents = {itself[name]: [itself[one] for one in family] for name, family in people.parents.items()}
         variables = {itself[name]: variable for name, variable in people.domain.variables.items()}
@@ -210,9 +207,9 @@ class Holes:
                     )
 
     def _together(self, name: str, cause: str, table: MeasuredTable) -> bool:
-        """Whether a variable is missing more often with a cause than at any clearly counted value of it.
+        """True if a variable is missing more often where a cause is missing than at any clearly counted cause's value.
 
-        No law given the cause's value says so. The other causes are held fixed, so the table has them all.
+        A law given the cause's value cannot have that. Other causes are held fixed, so the table must have all of them.
         """
         values = [one for one in self.because[name] if one in self.released.domain]
         if table.weights is not None or not {name, *values} <= set(table.variables):

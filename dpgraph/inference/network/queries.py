@@ -13,7 +13,7 @@ from dpgraph.inference.network.evidence import check_graph
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Release
 from dpgraph.structure.conversion import array_of
-from dpgraph.structure.domain import Bins, Domain, DomainError
+from dpgraph.structure.domain import Bins, Categories, Domain, DomainError
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities, Reals, probabilities_given
 from dpgraph.waiting import counted, waiting
@@ -167,6 +167,12 @@ def rows_of(domain: Domain, codes: Mapping[str, npt.NDArray[Any]], values: Mappi
 def indicator(name: str) -> str:
     """The variable that says whether a value is missing, where nulls are unobserved values."""
     return f"{name} missing"
+
+
+def people_of(domain: Domain) -> Domain:
+    """The variables with their own levels, and for each with unobserved values an indicator of a missing one."""
+    signs = {indicator(name): Categories(["no", YES]) for name in domain.holes}
+    return Domain.of(dict(domain.complete.variables) | signs)
 
 
 def without_indicators(rows: pd.DataFrame, signs: Mapping[str, str], *, holes: bool) -> pd.DataFrame:

@@ -169,4 +169,5 @@ def test_the_model_is_saved_whole_and_constraints_hold_for_it(tmp_path):
     assert dg.load(tmp_path / "learned.json") == learned.probabilities
     chosen = dg.choose_network(loop_release(), constraints=dg.Constraints(max_parents=1))
     assert chosen.probabilities.network == chosen.network
+    assert chosen.diagnostics == {}
     assert max(map(len, chosen.network.parents.values())) == 1
