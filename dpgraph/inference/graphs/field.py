@@ -208,7 +208,8 @@ class Terms:
 
     Features of a variable are orthonormal under its own probabilities, and those of a pair products of its variables':
     where all are independent, features are uncorrelated with variance 1, so that steps of L-BFGS are few. The features
-    of more variables are products of contrasts, like residuals. The ``small`` blocks, of one variable or two, lie first.
+    of more variables are products of contrasts, like residuals. The ``small`` blocks, of one variable or two, come
+    first.
     """
 
     def __init__(self, pairs: Pairs, tree: Tree) -> None:

@@ -137,6 +137,13 @@ MUTANTS = (
         (f"{HOLES}::test_chains_draw_the_enumerated_posterior",),
     ),
     Mutant(
+        "the noise of a cell for that of a sum of cells",
+        "inference/network/holes.py",
+        "* (table.values.size / counts.size)",
+        "* 1",
+        (f"{HOLES}::test_noise_is_seldom_taken_for_holes_that_come_together",),
+    ),
+    Mutant(
         "own levels read from the place of nulls",
         "structure/domain.py",
         "return code, [at for at in range(variable.size) if at != code]",

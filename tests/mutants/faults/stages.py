@@ -17,6 +17,13 @@ MUTANTS = (
         (f"{ENTROPY}::test_the_fit_is_the_maximum_of_entropy_less_squared_errors",),
     ),
     Mutant(
+        "drawn pairs of no joint distribution fitted as any others",
+        "inference/graphs/field.py",
+        "WEIGHT, LEAST_HELD, MOST_HELD = 25.0, 0.1, 0.01",
+        "WEIGHT, LEAST_HELD, MOST_HELD = 25.0, 0.0, 0.01",
+        ("tests/cli/test_fit_classifier.py::test_effects_are_read_off_a_release",),
+    ),
+    Mutant(
         "messages of cliques that count twice",
         "inference/graphs/field.py",
         "logs[above] = logs[above] + _along(",
