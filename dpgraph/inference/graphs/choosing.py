@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from dpgraph import memory
-from dpgraph.inference.graphs.constraints import Constraints, Limits, constraints_within
+from dpgraph.inference.graphs.constraints import MAX_CELLS, Constraints, Limits, constraints_within
 from dpgraph.inference.graphs.field import LARGEST, QUICK_STEPS, Field, fitted_field, refitted_field
 from dpgraph.inference.graphs.learned import FEW, LearnedNetwork
 from dpgraph.inference.graphs.pair_estimates import Pair, Pairs, declared_domain, dependence, read_pairs
 from dpgraph.inference.graphs.reading import read_network, smoothed
 from dpgraph.inference.graphs.refitting import refitted_posterior
-from dpgraph.inference.graphs.trees import MOST_CELLS, Tree, best_tree, borrows, is_small, one_clique
+from dpgraph.inference.graphs.trees import MORE_CELLS, MOST_CELLS, Tree, best_tree, borrows, is_small, one_clique
 from dpgraph.inference.network.evidence import single_releases
 from dpgraph.inference.posterior import posterior
 from dpgraph.inference.queries.tables import drawn_tables
@@ -38,9 +38,10 @@ BYTES_PER_CELL, BYTES_PER_PAIR, BYTES_PER_TREE_CELL, BYTES_PER_FAMILY_CELL = 80,
 
 #: The most cells of a joint that is fitted again for each draw, for the time that takes.
 MOST_REFITTED = 4096
-#: Trees that are fitted, one after the other; what a required edge counts; the part of the expected noise in a pair
-#: up to which nothing is lost; and beyond how many times that noise a pair outside the tree is.
-ROUNDS, MUST, NEGLIGIBLE, LOST = 5, 1e3, 0.1, 3
+#: Trees that are fitted, one after the other, and further ones of more cells; what a required edge counts; the part of
+#: the expected noise in a pair up to which nothing is lost; beyond how many times that noise of a pair outside the tree
+#: cells are too few, and it is lost.
+ROUNDS, MORE_ROUNDS, MUST, NEGLIGIBLE, SHORT, LOST = 5, 2, 1e3, 0.1, 1, 3
 
 
 def choose_network(noisy: Any, *, constraints: Constraints | None = None, progress: bool = False) -> LearnedNetwork:
@@ -140,13 +141,15 @@ def choose_within(noisy: Any, constraints: Limits) -> LearnedNetwork:
     check_choosing(constraints)
     domain = constraints.domain
     pairs = read_pairs(value, LARGEST if is_small(domain) else 2, borrows(domain))
-    field, left_out = fitted_model(pairs, constraints)
+    field, outside = fitted_model(pairs, constraints)
     graph = replace(smoothed(pairs, *read_network(field, pairs, constraints)), provenance=provenance)
     widest = max(map(constraints.cells, field.tree.cliques))
-    whole, how = graph, None
+    whole, how, model = graph, None, field
     if constraints.free and widest <= constraints.max_cells:
-        whole = replace(smoothed(pairs, *field.network(domain)), provenance=provenance)
-        how = partial(how_near, field, pairs, left_out)
+        if constraints.max_cells >= MAX_CELLS and beyond(pairs, outside, SHORT):
+            model, outside = fitted_model(pairs, constraints, field)
+        whole = replace(smoothed(pairs, *model.network(domain)), provenance=provenance)
+        how = partial(how_near, model, pairs, beyond(pairs, outside, LOST))
     edges = {(parent, name) for name, parents in graph.network.parents.items() for parent in parents}
     if edges <= constraints.required and constraints.max_parents != 0:
         warnings.warn(
@@ -161,36 +164,45 @@ def choose_within(noisy: Any, constraints: Limits) -> LearnedNetwork:
     return LearnedNetwork(whole, noisy, "pairs", "a release of pairs", graph, how, again, refit, constraints)
 
 
-def fitted_model(pairs: Pairs, constraints: Limits) -> tuple[Field, int]:
-    """The field over the tree that loses the least of the pairs, and how many pairs outside it are missed.
+def fitted_model(pairs: Pairs, constraints: Limits, near: Field | None = None) -> tuple[Field, dict[Pair, float]]:
+    """The field over the tree that loses the least of the pairs, and how far it is from those outside the tree.
 
     Where tables of three variables were measured, the joint of all variables is one clique. Else a tree holds the most
     dependent pairs within its cells. While cells are short it is chosen again, up to ``ROUNDS`` times: the score of a
-    pair inside is then the strength of its term, that of one outside its distance from the field.
+    pair inside is then the strength of its term, that of one outside its distance from the field. A field ``near``,
+    whose cells were too few, is followed by one of ``MORE_CELLS``.
     """
     domain = constraints.domain
     if is_small(domain) and any(len(block) > 2 for block in pairs.residuals):
-        return fitted_field(pairs, one_clique(domain)), 0
+        return fitted_field(pairs, one_clique(domain)), {}
     nothing = {pair: NEGLIGIBLE * pairs.expected_noise(pair) for pair in pairs.spread}
-    scores = {pair: dependence(pairs.table(*pair)) for pair in pairs.spread}
-    best, least, left_out, tried = None, math.inf, 0, set[Tree]()
-    for _ in range(ROUNDS):
+    tables = {pair: pairs.table(*pair) for pair in pairs.spread}
+    cells, widest = (MOST_CELLS, constraints.max_cells) if near is None else (MORE_CELLS, MORE_CELLS)
+    scores = {pair: dependence(table) for pair, table in tables.items()}
+    if near is not None:
+        scores = near.terms.strengths(pairs, near.weights, missed(near, tables))
+    best, least, outside, tried = None, math.inf, dict[Pair, float](), set[Tree]()
+    for _ in range(ROUNDS if near is None else MORE_ROUNDS):
         wanted = {pair: score for pair, score in scores.items() if score > nothing[pair]}
-        tree = best_tree(domain, wanted | dict.fromkeys(constraints.required, MUST), constraints.max_cells)
+        tree = best_tree(domain, wanted | dict.fromkeys(constraints.required, MUST), widest, cells)
         if tree in tried:
             break
         tried.add(tree)
         field = fitted_field(pairs, tree, QUICK_STEPS)
-        far = missed(field, {pair: pairs.table(*pair) for pair in pairs.spread})
+        far = missed(field, tables)
         if sum(far.values()) < least:
             best, least = field, sum(far.values())
-            left_out = sum(far[pair] > LOST * pairs.expected_noise(pair) for pair in far if tree.smallest(pair) is None)
+            outside = {pair: away for pair, away in far.items() if tree.smallest(pair) is None}
         if all(tree.smallest(pair) is not None for pair in wanted):
             break
-        terms = field.terms.strengths(pairs, field.weights)
-        scores = {pair: terms.get(pair, away) for pair, away in far.items()}
+        scores = field.terms.strengths(pairs, field.weights, far)
     assert best is not None
-    return refitted_field(pairs, best), left_out
+    return refitted_field(pairs, best), outside
+
+
+def beyond(pairs: Pairs, outside: Mapping[Pair, float], times: float) -> int:
+    """How many pairs outside a tree are missed by more than so many times their noise."""
+    return sum(away > times * pairs.expected_noise(pair) for pair, away in outside.items())
 
 
 def missed(field: Field, tables: Mapping[Pair, Reals]) -> dict[Pair, float]:
@@ -225,7 +237,7 @@ def choosing_bytes(constraints: Limits) -> int:
     sizes = list(constraints.domain.sizes.values())
     cells = (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2
     pairs = cells * BYTES_PER_CELL + math.comb(len(sizes), 2) * BYTES_PER_PAIR
-    tree = min(MOST_CELLS, math.prod(sizes)) * BYTES_PER_TREE_CELL
+    tree = min(MORE_CELLS, math.prod(sizes)) * BYTES_PER_TREE_CELL
     return pairs + tree + sum(constraints.most_cells.values()) * BYTES_PER_FAMILY_CELL
 
 

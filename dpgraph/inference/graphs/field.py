@@ -14,8 +14,9 @@ joint table is written down is a tree of one clique.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,8 @@ SLOPE = 3e-6
 NONE = 1e-3
 #: How much of even levels is added to a variable's probabilities for its features: those of rare levels stay bounded.
 EVEN = 0.1
+#: The most numbers that are worked on at once.
+HELD = 1 << 22
 #: The least sum of a separator's cells, beside the largest cell of their clique.
 LEAST_SUM = 1e-300
 
@@ -85,19 +88,37 @@ class Field:
     def pairs_of(self, name: str) -> dict[str, Reals]:
         """The probabilities of a variable (axis 0) and each other one (axis 1): messages from one of its cliques."""
         tree, found = self.tree, dict[str, Reals]()
-        first = tree.smallest((name,)) or 0
-        waiting: list[tuple[int, int, Part]] = [(first, first, (np.diag(self.margin((name,))), ("", name)))]
+        first, alone = tree.smallest((name,)) or 0, self.margin((name,))
+        place = _places(tree.cliques[first], self.tables[first].shape, (name,))
+        waiting: list[tuple[int, int, Integers, Reals]] = [(first, first, place, np.diag(np.ones(alone.size)))]
         while waiting:
-            at, before, known = waiting.pop()
-            parts = [self._given(at, known[1][1:]), known]
-            for other in tree.cliques[at]:
-                if other != name and other not in found:
-                    found[other] = _margin(parts, ("", other))
-            for near in tree.neighbours[at]:
-                if near != before:
-                    axes = ("", *tree.separators[max(near, at)])
-                    waiting.append((near, at, (_margin(parts, axes), axes)))
+            at, before, place, ratio = waiting.pop()
+            table, near = self.tables[at], [i for i in tree.neighbours[at] if i != before]
+            pairs: list[list[Reals]] = []
+            sent: dict[int, list[Reals]] = {i: [] for i in near}
+            for rows in np.array_split(ratio, math.ceil(len(ratio) * table.size / HELD)):
+                joint = rows[:, place] * table.ravel()
+                pairs.append(_one_by_one(joint.reshape(-1, *table.shape)))
+                for i in near:
+                    sent[i] += [np.bincount(self._place(at, i), row) for row in joint]
+            for other, *tables in zip(tree.cliques[at], *pairs, strict=True):
+                if other != name:
+                    found.setdefault(other, np.concatenate(tables))
+            for i in near:
+                waiting.append((i, at, self._place(i, at), np.stack(sent[i]) / self._separated[max(i, at)]))
         return found
+
+    def _place(self, at: int, near: int) -> Integers:
+        """Where each cell of a clique belongs in the table of what it shares with a neighbour."""
+        return self.terms.onto[near] if near > at else self.terms.own[at]
+
+    @cached_property
+    def _separated(self) -> list[Reals]:
+        """The probabilities of each separator, above 0."""
+        return [
+            np.maximum(np.bincount(own, table.ravel()), LEAST_SUM)
+            for own, table in zip(self.terms.own, self.tables, strict=True)
+        ]
 
     def _given(self, at: int, names: Family) -> Part:
         """The probabilities of a clique's cells given some of its variables."""
@@ -136,6 +157,27 @@ def _margin(parts: Sequence[Part], wanted: Family) -> Reals:
             number.setdefault(name, len(number))
     operands: list[Any] = [item for table, axes in parts for item in (table, [number[name] for name in axes])]
     return np.einsum(*operands, [number[name] for name in wanted])
+
+
+def _places(clique: Family, shape: Sequence[int], names: Family) -> Integers:
+    """Where each cell of a clique, flat, belongs in the flat table of some of its variables."""
+    found = np.zeros([1] * len(clique), np.int64)
+    for name in names:
+        axis = clique.index(name)
+        levels = np.arange(shape[axis]).reshape([-1 if i == axis else 1 for i in range(len(clique))])
+        found = found * shape[axis] + levels
+    return np.broadcast_to(found, shape).ravel()
+
+
+def _one_by_one(table: Reals) -> list[Reals]:
+    """The sums of a table over all axes but the first and each of the others in turn: halves of the axes at a time."""
+    shape = table.shape[1:]
+    if len(shape) < 2:
+        return [table] * len(shape)
+    cut = len(shape) // 2
+    whole = table.reshape(len(table), math.prod(shape[:cut]), -1)
+    first, last = whole.sum(axis=2), whole.sum(axis=1)
+    return [*_one_by_one(first.reshape(-1, *shape[:cut])), *_one_by_one(last.reshape(-1, *shape[cut:]))]
 
 
 def _along(table: Reals, axes: Family, onto: Family) -> Reals:
@@ -226,35 +268,20 @@ class Terms:
         ends = np.cumsum([0, *self.lengths])
         self.size = int(ends[-1])
         self.place = [np.arange(*ends[i : i + 2]) for i in range(len(self.blocks))]
-        self._layers = [
-            (basis, self._places(range(*some)))
-            for basis, some in ((self.basis, (0, self.small)), (helmert, (self.small, len(self.blocks))))
-            if some[0] < some[1]
+        inside: list[list[int]] = [[] for _ in tree.cliques]
+        for i, block in enumerate(self.blocks):
+            inside[tree.smallest(block) or 0].append(i)
+        self._halves = [
+            _Halves(clique, [(self.blocks[i], self.place[i]) for i in some], self.basis, helmert)
+            for clique, some in zip(tree.cliques, inside, strict=True)
         ]
+        shared = list(enumerate(zip(tree.above, tree.separators, strict=True)))
+        self.own = [_places(tree.cliques[i], self.shapes[i], names) for i, (_, names) in shared]
+        self.onto = [_places(tree.cliques[above], self.shapes[above], names) for _, (above, names) in shared]
         self._ridge = np.zeros(self.size)
         for i in range(self.small, len(self.blocks)):
             self._ridge[self.place[i]] = _held_back(pairs, self.blocks[i])
         self._pairs = self._by_shape(pairs)
-
-    def _places(self, some: range) -> list[tuple[Integers, Integers]]:
-        """For each clique where weights stand in its transformed table, and which ones: each block in one clique."""
-        found: list[list[Integers]] = [[] for _ in self.shapes]
-        which: list[list[Integers]] = [[] for _ in self.shapes]
-        cells = [np.arange(math.prod(shape)).reshape(shape) for shape in self.shapes]
-        for i in some:
-            block = self.blocks[i]
-            at = self.tree.smallest(block)
-            assert at is not None
-            clique = self.tree.cliques[at]
-            here = cells[at][tuple(slice(1, None) if name in block else 0 for name in clique)]
-            axes = [name for name in clique if name in block]
-            found[at].append(np.transpose(here, [axes.index(name) for name in block]).ravel())
-            which[at].append(self.place[i])
-        none = np.zeros(0, np.int64)
-        return [
-            (np.concatenate([none, *one]), np.concatenate([none, *other]))
-            for one, other in zip(found, which, strict=True)
-        ]
 
     def _by_shape(self, pairs: Pairs) -> list[tuple[Integers, Reals, Reals, Reals]]:
         """For pairs of each shape their weights' places, the contrasts of both variables' features, and their ridge."""
@@ -312,9 +339,8 @@ class Terms:
         """The log of the sum over all cells, and its slope, the means of the features."""
         whole, tables = self._calibrated(weights)
         found = np.zeros(self.size)
-        for basis, places in self._layers:
-            for clique, table, (at, which) in zip(self.tree.cliques, tables, places, strict=True):
-                found[which] = _moments([basis[name].T for name in clique], table).ravel()[at]
+        for halves, table in zip(self._halves, tables, strict=True):
+            halves.means(table, found)
         return whole, found
 
     def _alone(self, pairs: Pairs) -> Reals:
@@ -326,38 +352,29 @@ class Terms:
                 weights[place] = self.basis[name][:, 1:].T @ (self._near[name] * np.log(pairs.singles[name]))
         return weights
 
-    def _logs(self, weights: Reals, at: int) -> Reals:
-        """The weighted sum of a clique's features in each of its cells."""
-        clique, shape, total = self.tree.cliques[at], self.shapes[at], np.zeros(())
-        for basis, places in self._layers:
-            spread = np.zeros(math.prod(shape))
-            spread[places[at][0]] = weights[places[at][1]]
-            total = total + _moments([basis[name] for name in clique], spread)
-        return total + np.zeros(shape)
-
     def _calibrated(self, weights: Reals) -> tuple[float, list[Reals]]:
         """The log of the sum over all cells, and the cliques' probabilities: messages to the root and back."""
-        tree, count = self.tree, len(self.shapes)
-        logs = [self._logs(weights, i) for i in range(count)]
-        sums: list[Reals] = [np.ones(())] * count
-        whole = 0.0
-        for i in range(count - 1, -1, -1):
-            top = float(logs[i].max())
-            logs[i] = np.exp(logs[i] - top)
+        tree, whole = self.tree, 0.0
+        tables = [halves.logs(weights).ravel() for halves in self._halves]
+        sums: list[Reals] = [np.ones(0)] * len(tables)
+        for i in range(len(tables) - 1, -1, -1):
+            top = float(tables[i].max())
+            np.exp(tables[i] - top, out=tables[i])
             whole += top
-            sums[i] = np.maximum(_margin([(logs[i], tree.cliques[i])], tree.separators[i]), LEAST_SUM)
+            cells = math.prod(self.shapes[i][: len(tree.separators[i])])
+            sums[i] = np.maximum(tables[i].reshape(cells, -1).sum(axis=1), LEAST_SUM)
             if i:
-                above = tree.above[i]
-                logs[above] = logs[above] + _along(np.log(sums[i]), tree.separators[i], tree.cliques[above])
+                tables[tree.above[i]] += np.log(sums[i])[self.onto[i]]
         for i, over in enumerate(tree.above):
-            known = _margin([(logs[over], tree.cliques[over])], tree.separators[i]) if i else 1.0
-            ratio = known / sums[i]
-            logs[i] = logs[i] * ratio.reshape(*ratio.shape, *[1] * (len(self.shapes[i]) - ratio.ndim))
-        return whole + math.log(float(sums[0])), logs
+            known = np.bincount(self.onto[i], tables[over]) if i else np.ones(1)
+            table = tables[i].reshape(known.size, -1)
+            table *= (known / sums[i])[:, None]
+        whole += math.log(float(sums[0][0]))
+        return whole, [table.reshape(shape) for table, shape in zip(tables, self.shapes, strict=True)]
 
-    def strengths(self, pairs: Pairs, weights: Reals) -> dict[Family, float]:
-        """How far the term of each pair moves it from independence, in total variation, to first order."""
-        found = {}
+    def strengths(self, pairs: Pairs, weights: Reals, others: Mapping[Family, float]) -> dict[Family, float]:
+        """How far the term of each pair moves it from independence, in total variation, to first order; else others."""
+        found = dict(others)
         for i, block in enumerate(self.blocks):
             if len(block) == 2:
                 shape = [pairs.domain.sizes[name] - 1 for name in block]
@@ -365,6 +382,69 @@ class Terms:
                 term = one @ weights[self.place[i]].reshape(shape) @ other.T
                 found[block] = 0.5 * float((np.outer(*(pairs.singles[name] for name in block)) * np.abs(term)).sum())
         return found
+
+
+class _Halves:
+    """A clique whose cells are written as a matrix, its first variables by its last ones, and the blocks inside it.
+
+    A feature is a product of one of each half, so that sums over features are products of small matrices.
+    """
+
+    def __init__(
+        self,
+        clique: Family,
+        blocks: Sequence[tuple[Family, Integers]],
+        small: Mapping[str, Reals],
+        large: Mapping[str, Reals],
+    ) -> None:
+        sizes = [len(small[name]) for name in clique]
+        cut = min(range(len(sizes) + 1), key=lambda i: max(math.prod(sizes[:i]), math.prod(sizes[i:])))
+        halves = clique[:cut], clique[cut:]
+        self.shape = math.prod(sizes[:cut]), math.prod(sizes[cut:])
+        places, which, rows, columns = [], [np.zeros(0, np.int64)], _Products(), _Products()
+        for block, place in blocks:
+            basis = small if len(block) < LARGEST else large
+            turned = [block.index(name) for name in clique if name in block]
+            which.append(np.transpose(place.reshape([len(basis[name]) - 1 for name in block]), turned).ravel())
+            places.append([part.of(half, block, basis) for part, half in zip((rows, columns), halves, strict=True)])
+        self._rows, self._columns = rows.matrix(self.shape[0]), columns.matrix(self.shape[1])
+        self._which = np.concatenate(which)
+        wide = self._columns.shape[1]
+        self._at = np.concatenate([which[0], *(np.add.outer(one * wide, other).ravel() for one, other in places)])
+
+    def logs(self, weights: Reals) -> Reals:
+        """The weighted sum of the features in each cell."""
+        spread = np.zeros((self._rows.shape[1], self._columns.shape[1]))
+        spread.flat[self._at] = weights[self._which]
+        return np.linalg.multi_dot([self._rows, spread, self._columns.T])
+
+    def means(self, table: Reals, found: Reals) -> None:
+        """Writes the means of the features under a clique's probabilities to their places."""
+        sums = np.linalg.multi_dot([self._rows.T, table.reshape(self.shape), self._columns])
+        found[self._which] = sums.ravel()[self._at]
+
+
+class _Products:
+    """Products of features of the variables in one half of a clique: (cells, products), and where each block's are."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[bool, Family], tuple[Integers, Reals]] = {}
+        self._size = 0
+
+    def of(self, half: Family, block: Family, basis: Mapping[str, Reals]) -> Integers:
+        """The columns of a block's products, its variables in the half's order; one of ones where it has none there."""
+        key = len(block) < LARGEST, tuple(name for name in half if name in block)
+        if key not in self._known:
+            product = np.ones((1, 1))
+            for name in half:
+                product = np.kron(product, basis[name][:, 1:] if name in block else basis[name][:, :1])
+            self._known[key] = self._size + np.arange(product.shape[1]), product
+            self._size += product.shape[1]
+        return self._known[key][0]
+
+    def matrix(self, cells: int) -> Reals:
+        """All products beside each other."""
+        return np.concatenate([np.zeros((cells, 0)), *(product for _, product in self._known.values())], axis=1)
 
 
 def _held_back(pairs: Pairs, block: Family) -> float:

@@ -19,8 +19,8 @@ from dpgraph.privacy.checks import Reals
 from dpgraph.structure.domain import Domain
 from dpgraph.structure.network import Family
 
-#: The most cells of all cliques of a tree together.
-MOST_CELLS = 1 << 17
+#: The most cells of all cliques of a tree together, and of one where these are too few for the pairs.
+MOST_CELLS, MORE_CELLS = 1 << 17, 1 << 20
 #: Trees that are compared, the deviation of the logarithms of their scores, and a seed: a choice is no chance.
 STARTS, SPREAD, SEED = 20, 0.15, 0
 
@@ -78,8 +78,8 @@ def borrows(domain: Domain) -> bool:
     return len(domain.names) >= FEWEST and not is_small(domain)
 
 
-def best_tree(domain: Domain, scores: Mapping[tuple[str, str], float], most: int) -> Tree:
-    """The tree, of cliques of at most so many cells, that leaves out the least of the pairs' scores."""
+def best_tree(domain: Domain, scores: Mapping[tuple[str, str], float], most: int, cells: int = MOST_CELLS) -> Tree:
+    """The tree that leaves out the least of the pairs' scores: cliques of at most ``most`` cells, in all ``cells``."""
     names, sizes, rng = domain.names, list(domain.sizes.values()), np.random.default_rng(SEED)
     matrix = np.zeros((len(names), len(names)))
     for (one, other), score in scores.items():
@@ -88,7 +88,7 @@ def best_tree(domain: Domain, scores: Mapping[tuple[str, str], float], most: int
     tried: list[_Cliques] = []
     for _ in range(STARTS):
         moved = matrix * np.exp(SPREAD * rng.standard_normal(matrix.shape)) if tried else matrix
-        tried.append(_Cliques(sizes, np.minimum(moved, moved.T), most))
+        tried.append(_Cliques(sizes, np.minimum(moved, moved.T), most, cells))
         if not tried[-1].left_out(matrix):
             break
     return min(tried, key=lambda one: one.left_out(matrix)).tree(names)
@@ -97,7 +97,7 @@ def best_tree(domain: Domain, scores: Mapping[tuple[str, str], float], most: int
 class _Cliques:
     """Cliques of variables by number, each beside the one ``above`` it: of a spanning tree, and then larger ones."""
 
-    def __init__(self, sizes: list[int], scores: Reals, most: int) -> None:
+    def __init__(self, sizes: list[int], scores: Reals, most: int, cells: int) -> None:
         self.sizes = sizes
         first = int(scores.sum(axis=1).argmax())
         self.cliques, self.above, home = [{first}], [0], {first: 0}
@@ -109,9 +109,9 @@ class _Cliques:
             home[v] = len(home)
             nearest[scores[v] > gain] = v
             gain = np.maximum(gain, scores[v])
-        self._join(scores, most)
+        self._join(scores, most, cells)
 
-    def _join(self, scores: Reals, most: int) -> None:
+    def _join(self, scores: Reals, most: int, limit: int) -> None:
         """Joins pairs that no clique holds, strongest first, while cells last: one enters every clique in between."""
         total = sum(map(self._cells, self.cliques))
         upper = np.triu(np.where(self._inside(), 0.0, scores), 1)
@@ -123,7 +123,7 @@ class _Cliques:
                 cells = [self._cells(self.cliques[i]) for i in wide]
                 if max(cells, default=0) * self.sizes[one] <= most:
                     tries.append((sum(cells) * (self.sizes[one] - 1), one, wide))
-            if tries and total + min(tries)[0] <= MOST_CELLS:
+            if tries and total + min(tries)[0] <= limit:
                 more, one, wide = min(tries)
                 total += more
                 for i in wide:

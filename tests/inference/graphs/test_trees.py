@@ -40,10 +40,9 @@ def cells(tree, domain):
 @pytest.mark.parametrize("most", [3, 6, 40, 10_000])
 @pytest.mark.parametrize("budget", [60, 400, 1 << 17])
 @pytest.mark.parametrize("seed", range(6))
-def test_a_tree_is_one_of_cliques_within_its_cells(seed, budget, most, monkeypatch):
-    monkeypatch.setattr(trees, "MOST_CELLS", budget)
+def test_a_tree_is_one_of_cliques_within_its_cells(seed, budget, most):
     rng = np.random.default_rng(seed)
-    tree = best_tree(DOMAIN, {pair: rng.random() * (rng.random() < 0.6) for pair in PAIRS}, most)
+    tree = best_tree(DOMAIN, {pair: rng.random() * (rng.random() < 0.6) for pair in PAIRS}, most, budget)
     check(tree, DOMAIN)
     assert max(cells(tree, DOMAIN)) <= most
     assert sum(cells(tree, DOMAIN)) <= budget
@@ -60,10 +59,9 @@ def test_no_pair_is_left_out_where_there_are_cells(edges):
         assert max(map(len, tree.cliques)) == (3 if edges == LOOP else 2)
 
 
-def test_the_stronger_pairs_are_held_where_cells_are_few(monkeypatch):
-    monkeypatch.setattr(trees, "MOST_CELLS", 60)
+def test_the_stronger_pairs_are_held_where_cells_are_few():
     scores = {pair: 1.0 if pair in LOOP[:-1] else 0.01 for pair in PAIRS}
-    tree = best_tree(DOMAIN, scores, 10_000)
+    tree = best_tree(DOMAIN, scores, 10_000, 60)
     assert all(tree.smallest(pair) is not None for pair in LOOP[:-1])
 
 
