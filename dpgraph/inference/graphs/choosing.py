@@ -18,7 +18,7 @@ from dpgraph.inference.graphs.field import LARGEST, QUICK_STEPS, Field, fitted_f
 from dpgraph.inference.graphs.learned import FEW, LearnedNetwork
 from dpgraph.inference.graphs.pair_estimates import Pair, Pairs, declared_domain, dependence, read_pairs
 from dpgraph.inference.graphs.reading import read_network, smoothed
-from dpgraph.inference.graphs.refitting import refitted_posterior
+from dpgraph.inference.graphs.refitting import drawn_fields, refitted_posterior
 from dpgraph.inference.graphs.trees import MORE_CELLS, MOST_CELLS, Tree, best_tree, borrows, is_small, one_clique
 from dpgraph.inference.network.evidence import single_releases
 from dpgraph.inference.posterior import posterior
@@ -158,10 +158,12 @@ def choose_within(noisy: Any, constraints: Limits) -> LearnedNetwork:
             PriorWarning,
             stacklevel=2,
         )
-    again, refit = partial(_again, pairs, constraints, field.tree), None
+    again, refit, asked = partial(_again, pairs, constraints, field.tree), None, None
     if not is_small(domain) or math.prod(domain.sizes.values()) <= MOST_REFITTED:
         refit = partial(refitted_posterior, pairs, constraints.max_cells)
-    return LearnedNetwork(whole, noisy, "pairs", "a release of pairs", graph, how, again, refit, constraints)
+        if how is not None and not domain.holes:
+            asked = partial(drawn_fields, pairs, field, model, graph, FEW, 0)
+    return LearnedNetwork(whole, noisy, "pairs", "a release of pairs", graph, how, again, refit, asked, constraints)
 
 
 def fitted_model(pairs: Pairs, constraints: Limits, near: Field | None = None) -> tuple[Field, dict[Pair, float]]:

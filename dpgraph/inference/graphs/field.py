@@ -17,6 +17,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -71,15 +72,18 @@ class Field:
         tables = [self.margin(clique) for clique in kept]
         return Field(Tree(kept, self.tree.above), tables, self.terms, self.weights)
 
-    def margin(self, wanted: Family) -> Reals:
-        """The probabilities of some variables, axes in the order asked for."""
-        tree, held = self.tree, self.tree.smallest(wanted)
+    def margin(self, wanted: Family, weights: Mapping[str, Reals] = MappingProxyType({})) -> Reals:
+        """The probabilities of some variables, axes in the order asked for, times ``weights`` of other ones' levels."""
+        tree, held = self.tree, self.tree.smallest((*wanted, *weights))
         if held is not None:
-            return _margin([(self.tables[held], tree.cliques[held])], wanted)
+            weighed = [(weight, (name,)) for name, weight in weights.items()]
+            return _margin([(self.tables[held], tree.cliques[held]), *weighed], wanted)
         sent: dict[int, list[Part]] = {}  # messages to the root keep the wanted variables that no clique further on has
         for i in range(len(tree.cliques) - 1, -1, -1):
-            parts = [self._given(i, tree.separators[i]), *sent.pop(i, [])]
-            if len(parts) > 1 or set(wanted) & (set(tree.cliques[i]) - set(tree.separators[i])):
+            new = set(tree.cliques[i]) - set(tree.separators[i])
+            weighed = [(weight, (name,)) for name, weight in weights.items() if name in new]
+            parts = [self._given(i, tree.separators[i]), *sent.pop(i, []), *weighed]
+            if len(parts) > 1 or set(wanted) & new:
                 has = dict.fromkeys(name for _, axes in parts for name in axes)
                 kept = tuple(name for name in has if name in wanted or name in tree.separators[i])
                 sent.setdefault(tree.above[i], []).append((_margin(parts, kept), kept))

@@ -73,6 +73,7 @@ class LearnedNetwork:
     _near: Any = field(default=None, repr=False)
     _again: Any = field(default=None, repr=False)
     _refit: Any = field(default=None, repr=False)
+    _asked: Any = field(default=None, repr=False)
     _constraints: Limits | None = field(default=None, repr=False)
 
     @property
@@ -255,6 +256,12 @@ class LearnedNetwork:
         quick: Any = {} if self._refit is None or self.network.domain.holes else {"method": "refitted"}
         return self.posterior(draws=FEW, seed=0, **quick)
 
+    @cached_property
+    def drawn_fields(self) -> DrawnTables | None:
+        """A hundred draws of the model, the same ones each time; None where the model is the chosen graph alone."""
+        with waiting("drawing tables", True):
+            return None if self._asked is None else self._asked()
+
     def _averages(self, value: Any, tables: bool, prior: Any = None, method: Any = "auto", **settings: Any) -> bool:
         """True if graphs are averaged by default; ``tables`` where other methods could draw too."""
         named = isinstance(method, Records) or (isinstance(method, str) and method in ("auto", "records"))
@@ -289,7 +296,7 @@ class LearnedNetwork:
 
 @tables_given.register
 def _few_draws(model: LearnedNetwork) -> DrawnTables:
-    return tables_given(model.few_draws)
+    return tables_given(model.few_draws) if model.drawn_fields is None else model.drawn_fields
 
 
 def _graphs(again: Any, draws: int, seed: int) -> tuple[Network, ...]:

@@ -32,8 +32,8 @@ from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
 
 Pair = tuple[str, str]
 
-#: Sweeps of proportional fitting that give a pair its margins.
-SWEEPS = 30
+#: Sweeps of proportional fitting that give a pair its margins, at most, and how far off they end it.
+SWEEPS, CLOSE = 30, 1e-12
 #: Below this share of independence no cell of a pair goes: noise never says that something is impossible.
 FLOOR = 1e-6
 #: And below this share none of a pair that borrowed: what others say of a rare level is rough.
@@ -365,8 +365,11 @@ def fitted(table: Reals, first: Reals, second: Reals, floor: Reals) -> Reals:
     """A table with non-negative cells and the given margins, by proportional fitting."""
     table = np.maximum(table, floor)
     for _ in range(SWEEPS):
-        table = table * (first / table.sum(axis=1))[:, None]
+        rows = first / table.sum(axis=1)
+        table = table * rows[:, None]
         table = table * (second / table.sum(axis=0))
+        if np.abs(rows - 1).max() < CLOSE:
+            break
     return table
 
 

@@ -6,6 +6,7 @@ number of cells alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,9 +16,11 @@ from dpgraph.inference.graphs.pair_estimates import Pairs
 from dpgraph.inference.graphs.reading import smoothed
 from dpgraph.inference.graphs.trees import best_tree
 from dpgraph.inference.network.draws import PosteriorDraws
+from dpgraph.inference.queries.tables import DrawnTables, tables_given
+from dpgraph.privacy.checks import Reals
 from dpgraph.structure.elimination import moral_graph
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.network import Network
+from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Probabilities
 from dpgraph.waiting import counted, waiting
 
@@ -32,13 +35,31 @@ def refitted_posterior(
     with waiting("drawing tables", progress):
         joined = {(one, other): 1.0 for one, others in moral_graph(network).items() for other in others}
         near = fitted_field(pairs, best_tree(network.domain, joined, most))
-        made = [_refitted(pairs, pairs.redrawn(rng, alone=True), near, network) for _ in counted(range(draws))]
+        again = (pairs.redrawn(rng, alone=True) for _ in counted(range(draws)))
+        made = [_tables(pairs, drawn, refitted_field(drawn, near, FEW_STEPS), network) for drawn in again]
     tables = {name: np.stack([one.table(name) for one in made])[None] for name in network.domain.names}
     return PosteriorDraws(network, FrozenMap(tables), "refitted", "fitted again to pairs drawn given the release")
 
 
-def _refitted(pairs: Pairs, drawn: Pairs, near: Field, network: Network) -> Probabilities:
-    """The tables of a network, fitted to drawn pairs and smoothed by the noise of the released ones."""
-    field = refitted_field(drawn, near, FEW_STEPS)
+def drawn_fields(pairs: Pairs, near: Field, model: Field, graph: Probabilities, draws: int, seed: int) -> DrawnTables:
+    """Draws of a field, each fitted to drawn pairs from one near it, and of the chosen network's tables.
+
+    The predictive probabilities are those of the model, which may have more cells.
+    """
+    network = graph.network
+    rng = np.random.default_rng(seed)
+    again = [pairs.redrawn(rng, alone=True) for _ in range(draws)]
+    fields = [refitted_field(drawn, near, FEW_STEPS) for drawn in counted(again)]
+    made = [_tables(pairs, drawn, field, network) for drawn, field in zip(again, fields, strict=True)]
+    tables = {name: np.stack([one.table(name) for one in made]) for name in network.domain.names}
+
+    def of(some: Sequence[Field]) -> Callable[[Family, Mapping[str, Reals]], Reals]:
+        return lambda targets, weights: np.stack([field.margin(targets, weights) for field in some])
+
+    return DrawnTables(network, tables, replace(tables_given(graph), joints=of([model])), joints=of(fields))
+
+
+def _tables(pairs: Pairs, drawn: Pairs, field: Field, network: Network) -> Probabilities:
+    """The tables of a network, off a field of drawn pairs, smoothed by the noise of the released ones."""
     found = {name: field.margin(network.family(name)) for name in network.domain.names}
     return smoothed(replace(drawn, spread=pairs.spread), network, FrozenMap(found))

@@ -135,9 +135,22 @@ def query(
 def joint_of(tables: DrawnTables, targets: Family, evidence: Evidence) -> tuple[Reals, Reals]:
     """P(targets | evidence), axes (draw, *targets), and ln P(evidence) of each draw; exact."""
     _check_entries(tables, targets)
-    found, log = conditional(tables, targets, evidence, whole=len(tables) > 1)
-    check_possible(log[0])
-    return found[0], log[0]
+    found, log = _conditional(tables, targets, evidence)
+    check_possible(log)
+    return found, log
+
+
+def _conditional(tables: DrawnTables, targets: Family, evidence: Evidence) -> tuple[Reals, Reals]:
+    """P(targets | evidence), axes (draw, *targets), and ln P(evidence) of each draw."""
+    if tables.joints is None or evidence.do:
+        found, log = conditional(tables, targets, evidence, whole=len(tables) > 1 or not targets)
+        return found[0], log[0]
+    sizes = tables.network.domain.sizes
+    weights = {name: np.eye(sizes[name])[level] for name, level in evidence.levels.items()}
+    joint = tables.joints(targets, weights | {name: np.array(some) for name, some in evidence.weights.items()})
+    total = joint.reshape(len(tables), -1).sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return joint / total.reshape(-1, *[1] * len(targets)), np.log(total)
 
 
 def check_possible(log_evidence: Reals) -> None:
@@ -179,8 +192,7 @@ def _exact(tables: DrawnTables, targets: Family, evidence: Evidence, event: Evid
     if event is not None and math.prod(tables.network.shape(targets)) > MOST_EVENT_CELLS:
         levels, weights = {**evidence.levels, **event.levels}, {**evidence.weights, **event.weights}
         both = Evidence(FrozenMap(levels), FrozenMap(weights), evidence.do)
-        held = conditional(tables, (), both)[1][0]
-        log = conditional(tables, (), evidence)[1][0]
+        held, log = (_conditional(tables, (), one)[1] for one in (both, evidence))
         check_possible(log)
         flat = np.exp(held - log)[:, None]
     else:

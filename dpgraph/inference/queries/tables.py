@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, singledispatch
 from typing import Any
@@ -14,7 +14,7 @@ from dpgraph.inference.network.evidence import check_graph
 from dpgraph.inference.network.plug_in import DirichletPosterior
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Release
-from dpgraph.structure.network import Network
+from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Probabilities, Reals, advice, own_methods
 
 #: Draws that are taken from a Dirichlet posterior, and the seed they are taken with.
@@ -30,7 +30,8 @@ class DrawnTables:
     ``tables`` has axes (draw, variable, *parents). ``centre`` has the tables whose answer is the predictive
     probability, where the draws are of independent Dirichlet laws: the product of means is the mean of products then;
     else None, and draws are averaged. ``arcs`` names the owner of arcs that are known to be no causes, for the refusal
-    of ``do``; ``note`` says that chains have not mixed; else both are empty.
+    of ``do``; ``note`` says that chains have not mixed; else both are empty. ``joints`` gives the probabilities of some
+    variables, axes (draw, *variables), times weights of other ones' levels, where the model is more than the tables.
     """
 
     network: Network
@@ -38,6 +39,7 @@ class DrawnTables:
     centre: DrawnTables | None = None
     arcs: str = ""
     note: str = ""
+    joints: Callable[[Family, Mapping[str, Reals]], Reals] | None = None
 
     def __len__(self) -> int:
         return len(next(iter(self.tables.values())))

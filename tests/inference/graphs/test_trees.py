@@ -2,12 +2,13 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import dpgraph as dg
-from dpgraph.inference.graphs import trees
+from dpgraph.inference.graphs import choosing, refitting
 from dpgraph.inference.graphs.field import Terms
 from dpgraph.inference.graphs.pair_estimates import Pairs, contrasts
 from dpgraph.inference.graphs.trees import Tree, best_tree
@@ -104,6 +105,12 @@ def test_messages_give_the_margins_of_the_enumerated_joint(seed):
     check(TREE, DOMAIN)
     for wanted in [*TREE.cliques, ("a",), ("h", "a"), ("e", "b", "h"), ("f", "g"), ("h", "d", "a", "e")]:
         np.testing.assert_allclose(field.margin(wanted), margin_of(joint, wanted), atol=1e-12)
+    weights = {name: np.random.default_rng(seed).random(DOMAIN.sizes[name]) for name in ("d", "f")}
+    weighed = joint.copy()
+    for name, some in weights.items():
+        weighed *= some.reshape([-1 if one == name else 1 for one in NAMES])
+    for wanted in [("c",), ("h", "a"), ("g",), ()]:
+        np.testing.assert_allclose(field.margin(wanted, weights), margin_of(weighed, wanted), atol=1e-12)
     for name in NAMES:
         found = field.pairs_of(name)
         assert found.keys() == set(NAMES) - {name}
@@ -154,17 +161,37 @@ def test_a_model_of_a_loop_loses_nothing_and_one_of_few_cells_says_what_it_loses
     assert {frozenset(pair) for pair in LOOP} <= {
         frozenset((name, other)) for name, parents in learned.network.parents.items() for other in parents
     }
-    monkeypatch.setattr(trees, "MOST_CELLS", 200)
-    cut = dg.choose_network(loop_release())
-    assert cut.diagnostics["cells"] <= 200
-    assert cut.diagnostics["left_out"] > 0
-    assert cut.diagnostics["ratio"] > 1.5
+    monkeypatch.setattr(choosing, "MOST_CELLS", 200)
+    more = dg.choose_network(loop_release())  # the model has more cells than the tree that its graph is read from
+    assert more.diagnostics["cells"] > 200
+    assert more.diagnostics["ratio"] < 1.15
+    bound = dg.choose_network(loop_release(), constraints=dg.Constraints(max_cells=25))
+    monkeypatch.setattr(choosing, "MORE_CELLS", 200)
+    for cut in (dg.choose_network(loop_release()), bound):
+        assert cut.diagnostics["cells"] <= 200
+        assert cut.diagnostics["left_out"] > 0
+        assert cut.diagnostics["ratio"] > 1.5
+
+
+def test_a_question_of_a_learned_network_is_answered_by_draws_of_its_model(monkeypatch):
+    """Also of pairs that no family of the chosen graph holds: each draw's joint is written down and summed."""
+    monkeypatch.setattr(refitting, "FEW_STEPS", 5)
+    monkeypatch.setattr(choosing, "FEW", 4)
+    learned = dg.choose_network(loop_release())
+    joints = learned.drawn_fields.joints(NAMES, {})
+    asked = dg.query(learned, ["a", "e"], {"c": [1, 2], "g": 3})
+    some = joints[:, :, :, 1:3, :, :, :, 3].sum(axis=(2, 3, 4, 6, 7))  # of a and e
+    np.testing.assert_allclose(asked.draws, (some / some.sum(axis=(1, 2), keepdims=True)).reshape(4, 25), atol=1e-12)
+    apart = dg.query(learned.probabilities, ["a", "e"], {"c": [1, 2], "g": 3}).mean
+    assert 0.5 * np.abs(asked.predictive - apart).sum() < 0.01  # smoothed, the model itself
+    set_to = dg.query(learned, "a", do={"b": 1}).draws  # causes are the chosen graph's
+    np.testing.assert_allclose(set_to, dg.query(replace(learned.drawn_fields, joints=None), "a", do={"b": 1}).draws)
 
 
 def test_the_model_is_saved_whole_and_constraints_hold_for_it(tmp_path):
     learned = dg.choose_network(loop_release())
-    dg.save(learned.probabilities, tmp_path / "learned.json")
-    assert dg.load(tmp_path / "learned.json") == learned.probabilities
+    dg.save(learned.probabilities, tmp_path / "learned.npz")
+    assert dg.load(tmp_path / "learned.npz") == learned.probabilities
     chosen = dg.choose_network(loop_release(), constraints=dg.Constraints(max_parents=1))
     assert chosen.probabilities.network == chosen.network
     assert chosen.diagnostics == {}

@@ -18,8 +18,8 @@ MUTANTS = (
     Mutant(
         "draws weighed by the evidence beside the target alone",
         "inference/queries/asking.py",
-        "found, log = conditional(tables, targets, evidence, whole=len(tables) > 1)",
-        "found, log = conditional(tables, targets, evidence, whole=False)",
+        "found, log = conditional(tables, targets, evidence, whole=len(tables) > 1 or not targets)",
+        "found, log = conditional(tables, targets, evidence, whole=not targets)",
         (f"{ASKING}::test_every_draw_has_its_own_answer_and_the_predictive_weighs_by_the_evidence",),
     ),
     Mutant(

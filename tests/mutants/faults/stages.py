@@ -26,12 +26,26 @@ MUTANTS = (
     Mutant(
         "messages of cliques that count twice",
         "inference/graphs/field.py",
-        "logs[above] = logs[above] + _along(",
-        "logs[above] = logs[above] + 2 * _along(",
+        "+= np.log(sums[i])[",
+        "+= 2 * np.log(sums[i])[",
         (
             f"{ENTROPY}::test_the_fit_is_the_maximum_of_entropy_less_squared_errors",
             f"{TREES}::test_messages_give_the_margins_of_the_enumerated_joint",
         ),
+    ),
+    Mutant(
+        "evidence that is weighed in no clique but the questions'",
+        "inference/graphs/field.py",
+        "for name, weight in weights.items() if name in new",
+        "for name, weight in weights.items() if name in new and set(wanted) & new",
+        (f"{TREES}::test_messages_give_the_margins_of_the_enumerated_joint",),
+    ),
+    Mutant(
+        "a question of a learned network answered by its graph alone",
+        "inference/queries/asking.py",
+        "if tables.joints is None or evidence.do:",
+        "if True:",
+        (f"{TREES}::test_a_question_of_a_learned_network_is_answered_by_draws_of_its_model",),
     ),
     Mutant(
         "a variable that enters one clique of those between it and another",
