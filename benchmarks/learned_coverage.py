@@ -87,7 +87,8 @@ def held(
         drawn, made.truth.network.domain, epsilon=made.epsilon, delta="1e-6", unit=dg.PrivacyUnit("add-remove"),
         noise=SeededNoise(number), **WAYS[way], **settings,
     )  # fmt: skip
-    draws = learned.posterior(graphs=graphs, method=method, draws=400, seed=number)
+    asked = graphs == "asked"
+    draws = learned if asked else learned.posterior(graphs=graphs, method=method, draws=400, seed=number)
     inside, widths = [], []
     for target, given in made.questions:
         true = float(dg.query(made.truth, target, given).to_frame()["mean"].iloc[0])
@@ -101,7 +102,7 @@ def held(
 @click.option("--worlds", default=300, show_default=True)
 @click.option("--first", default=0, show_default=True, help="The number of the first world.")
 @click.option("--ways", default="one", show_default=True, help=f"Some of {', '.join(WAYS)}.")
-@click.option("--graphs", default="averaged", show_default=True, help="averaged, or chosen.")
+@click.option("--graphs", default="averaged", show_default=True, help="averaged, chosen, or asked: as dg.query asks.")
 @click.option("--method", default="auto", show_default=True, help="auto, or refitted, of the chosen graph.")
 @click.option("--max-parents", type=int, help="The most parents of a variable; as many as cells allow unless given.")
 @click.option("--seconds", default=600, show_default=True, help="After so many no further world is begun.")

@@ -36,8 +36,6 @@ from dpgraph.waiting import waiting
 #: Bytes that a choice takes, as measured: for each cell of a pair, each pair, each cell of a tree, and of a family.
 BYTES_PER_CELL, BYTES_PER_PAIR, BYTES_PER_TREE_CELL, BYTES_PER_FAMILY_CELL = 80, 1250, 32, 16
 
-#: The most cells of a joint that is fitted again for each draw, for the time that takes.
-MOST_REFITTED = 4096
 #: Trees that are fitted, one after the other, and further ones of more cells; what a required edge counts; the part of
 #: the expected noise in a pair up to which nothing is lost; beyond how many times that noise of a pair outside the tree
 #: cells are too few, and it is lost.
@@ -47,11 +45,11 @@ ROUNDS, MORE_ROUNDS, MUST, NEGLIGIBLE, SHORT, LOST = 5, 2, 1e3, 0.1, 1, 3
 def choose_network(noisy: Any, *, constraints: Constraints | None = None, progress: bool = False) -> LearnedNetwork:
     """Chooses a graph and its probabilities from released tables of pairs: free, and as often as one likes.
 
-    The model is the distribution of most entropy over a clique tree, of at most ``trees.MOST_CELLS`` cells, that fits
-    the shrunk pairs inside it; where all variables have no more cells and tables of three were measured, it has one
-    clique. In wider domains pairs borrow from each other through few common factors. Parents of the graph are chosen
-    greedily by conditional mutual information in the model. Interactions within their noise count for nothing: where
-    all are, the graph is empty.
+    The model is the distribution of most entropy over a clique tree, of at most ``trees.MOST_CELLS`` cells, or
+    ``MORE_CELLS`` where those lose pairs, that fits the shrunk pairs inside it. Where all variables have no more than
+    the former and tables of three were measured, it has one clique. In wider domains pairs borrow from each other
+    through few common factors. Parents of the graph are chosen greedily by conditional mutual information in the model
+    of fewer cells. Interactions within their noise count for nothing: where all are, the graph is empty.
 
     Args:
         noisy: A release of noisy counts or coefficients, such as that of ``count(rows, all_pairs(domain))``, its value,
@@ -158,11 +156,10 @@ def choose_within(noisy: Any, constraints: Limits) -> LearnedNetwork:
             PriorWarning,
             stacklevel=2,
         )
-    again, refit, asked = partial(_again, pairs, constraints, field.tree), None, None
-    if not is_small(domain) or math.prod(domain.sizes.values()) <= MOST_REFITTED:
-        refit = partial(refitted_posterior, pairs, constraints.max_cells)
-        if how is not None and not domain.holes:
-            asked = partial(drawn_fields, pairs, field, model, graph, FEW, 0)
+    again, asked = partial(_again, pairs, constraints, field.tree), None
+    refit = partial(refitted_posterior, pairs, constraints.max_cells)
+    if how is not None and not domain.holes:
+        asked = partial(drawn_fields, pairs, field, model, graph, FEW, 0)
     return LearnedNetwork(whole, noisy, "pairs", "a release of pairs", graph, how, again, refit, asked, constraints)
 
 
