@@ -154,7 +154,7 @@ def network_posterior(
             raise InferenceError('pooled releases have no exact draws by tables: method="records" or "normal"')
         case _:
             with waiting("drawing", progress):
-                drawn = draw_by_tables(given[0], concentration, rng=rng, draws=draws)
+                drawn = draw_by_tables(given[0], concentration, rng=rng, draws=draws, learned=prior is None)
     return replace(drawn if holes is None else holes.of_released(drawn), reason=reason)
 
 
