@@ -251,12 +251,13 @@ def factor_log(problem: Margins, counts: Integers, total: int, factor: float) ->
 
 
 def partner(rng: np.random.Generator, problem: Margins, one: int) -> int:
-    """Another cell, half of the time one that is near in size."""
+    """Another cell: half of the time one that is near in size, else any, full ones more often; whatever the counts."""
     cells = problem.rank.size
     if rng.random() < 0.5:
-        return (one + 1 + int(rng.random() * (cells - 1))) % cells
-    away = 1 + int(rng.random() * min(NEAR, cells - 1))
-    return problem.order[(problem.rank[one] + (away if rng.random() < 0.5 else cells - away)) % cells]
+        away = 1 + int(rng.random() * min(NEAR, cells - 1))
+        return problem.order[(problem.rank[one] + (away if rng.random() < 0.5 else cells - away)) % cells]
+    other = problem.order[int(cells * rng.random() ** 3)]
+    return other if other != one else (one + 1) % cells
 
 
 def follow(

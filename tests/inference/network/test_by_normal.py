@@ -340,21 +340,6 @@ def test_records_agree_where_noise_exceeds_the_rows(kind, neighbours):
     np.testing.assert_allclose(made.flat("a").std(axis=0), exact.flat("a").std(axis=0), rtol=0.2)
 
 
-@pytest.mark.proof
-def test_many_cells_with_much_noise_take_the_chain(monkeypatch):
-    """The same posterior whichever of the two exact methods draws a family of counts."""
-    network = dg.Network.of({"a": [0, 1, 2], "b": [0, 1]}, {"b": ["a"]})
-    table = np.array([[40, -9], [3, 28], [-12, 17]])
-    noisy = NoisyCounts(network, {("a", "b"): table}, {("a", "b"): DiscreteLaplace(15.0)}, None)
-    one = sampled(network, noisy)
-    monkeypatch.setattr(normal, "MOST_TABLE_WORK", 0.0)
-    two = sampled(network, noisy)
-    for name in "ab":
-        spread = one.flat(name).std(axis=0)
-        gap = np.abs(one.flat(name).mean(axis=0) - two.flat(name).mean(axis=0))
-        assert 0 < gap.max() < LIMIT * spread.max() * np.sqrt(4 / DRAWS)
-
-
 @pytest.mark.parametrize(
     ("least", "variance", "expected"),
     [(100, 19, True), (100, 21, False), (-1, 1e-9, False), (2, 0.2, True), (2, 0.3, False), (0, 0, True)],
