@@ -16,7 +16,7 @@ Reals = npt.NDArray[np.float64]
 
 #: The kinds of moves: from one cell to another; along a direction; one cell alone, where the total is unknown.
 PAIR, ALONG, ALONE = 0, 1, 2
-#: Columns of ``Margins.noises``.
+#: Columns of ``MarginProblem.noises``.
 LINEAR, QUADRATIC, STEP, START, SIZE = range(5)
 #: How far apart in size partners are, in ranks.
 NEAR = 8
@@ -46,7 +46,7 @@ class Problem(NamedTuple):
     known: bool
 
 
-class Margins(NamedTuple):
+class MarginProblem(NamedTuple):
     """The posterior of a table of counts given noisy margins as a few arrays.
 
     ``prior`` has the Dirichlet concentrations up to a common factor, one of ``grid``, shape (cells,). ``places`` has
@@ -68,7 +68,7 @@ class Margins(NamedTuple):
     known: bool
 
 
-def noise_log(problem: Margins, law: int, noise: float) -> float:
+def noise_log(problem: MarginProblem, law: int, noise: float) -> float:
     """The log density of a noise, up to a constant."""
     size, step = float(abs(noise)), problem.noises[law, STEP]
     if step == 0.0:
@@ -216,7 +216,7 @@ def run(
             drawn[(sweep - burn_in) // thin] = counts
 
 
-def sums_log(problem: Margins, rest: Reals, one: int, other: int, steps: int) -> float:
+def sums_log(problem: MarginProblem, rest: Reals, one: int, other: int, steps: int) -> float:
     """What noise gains as rows come to a cell, from another where there is one; ``rest`` is what is left of sums."""
     log = 0.0
     for m in range(problem.places.shape[0]):
@@ -239,7 +239,7 @@ def prior_log(concentration: float, count: int, steps: int) -> float:
     return more - math.lgamma(concentration + count) + math.lgamma(count + 1.0)
 
 
-def factor_log(problem: Margins, counts: Integers, total: int, factor: float) -> float:
+def factor_log(problem: MarginProblem, counts: Integers, total: int, factor: float) -> float:
     """The log probability of the counts given a factor of the concentrations, up to what does not depend on it."""
     mass = factor * problem.prior.sum()
     log = math.lgamma(mass) - math.lgamma(mass + total)
@@ -250,7 +250,7 @@ def factor_log(problem: Margins, counts: Integers, total: int, factor: float) ->
     return log
 
 
-def partner(rng: np.random.Generator, problem: Margins, one: int) -> int:
+def partner(rng: np.random.Generator, problem: MarginProblem, one: int) -> int:
     """Another cell: half of the time one that is near in size, else any, full ones more often; whatever the counts."""
     cells = problem.rank.size
     if rng.random() < 0.5:
@@ -261,7 +261,7 @@ def partner(rng: np.random.Generator, problem: Margins, one: int) -> int:
 
 
 def follow(
-    rng: np.random.Generator, problem: Margins, counts: Integers, rest: Reals, factor: Integers, drawn: Integers,
+    rng: np.random.Generator, problem: MarginProblem, counts: Integers, rest: Reals, factor: Integers, drawn: Integers,
     factors: Integers, burn_in: int, thin: int,
 ) -> None:  # fmt: skip
     """Draws counts and factors, shape (draws, cells) and (draws,); all arrays but these are where the chain is."""

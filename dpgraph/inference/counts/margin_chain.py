@@ -58,7 +58,8 @@ def margin_chain(
     number = {noise: law for law, noise in enumerate(dict.fromkeys(noises))}
     laws, tables = _laws(list(number))
     order = np.argsort(-start.reshape(-1), kind="stable")
-    problem = _kernels.Margins(
+    spread = float(sum(margin.noises[0].deviation ** -2 for margin in measured)) ** -0.5
+    problem = _kernels.MarginProblem(
         prior=alpha,
         grid=np.array(factors, np.float64),
         places=places,
@@ -67,7 +68,7 @@ def margin_chain(
         tabulated=tables,
         order=order,
         rank=np.argsort(order),
-        widest=1.0 + min(3.0 * min(noise.deviation for noise in number), np.inf if n is None else n),
+        widest=1.0 + min(3.0 * spread, np.inf if n is None else n),
         known=n is not None,
     )
     rest = values - sum(np.bincount(one, counts, values.size) for one in places)
@@ -84,7 +85,7 @@ def margin_chain(
 
 
 def _laws(laws: Sequence[CellNoise]) -> tuple[Reals, Reals]:
-    """The laws of noises as loops read them: ``Margins.noises`` and ``Margins.tabulated``."""
+    """The laws of noises as loops read them: ``MarginProblem.noises`` and ``MarginProblem.tabulated``."""
     noises, tables, start = [], [np.zeros(1)], 1
     for noise in laws:
         if noise.copies == 1:

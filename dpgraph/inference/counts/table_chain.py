@@ -34,6 +34,12 @@ class Statistics:
     directions: Integers
     costs: Reals
 
+    @classmethod
+    def none(cls, cells: int) -> Statistics:
+        """No statistics of so many cells."""
+        empty = np.zeros((cells, 0), np.int64)
+        return cls(np.zeros(0, np.int64), empty, empty.T.copy(), np.zeros((0, 2)))
+
 
 def draw_table(
     linear: Statistics, concentration: Reals, n: int | None, start: Reals, rng: np.random.Generator, size: int

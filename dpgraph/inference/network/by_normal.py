@@ -22,7 +22,7 @@ from scipy.special import gammainc, gammaincinv, log_ndtr, ndtri_exp
 
 from dpgraph.inference.counts.margin_chain import margin_chain
 from dpgraph.inference.counts.table_chain import Statistics, draw_table
-from dpgraph.inference.network.by_tables import Margins
+from dpgraph.inference.network.by_tables import FamilyMargins, sweeps_each
 from dpgraph.inference.network.consistency import residual_estimates
 from dpgraph.inference.network.draws import HeldDraws, PosteriorDraws, check_draws
 from dpgraph.inference.network.evidence import Evidence, block_weights, evidence
@@ -57,8 +57,14 @@ def draw_by_normal(
     held, alone = HeldDraws(network, draws, at_once), dict[str, Integers]()
     if not isinstance(noisy, PooledCounts):
         given = evidence(noisy)
+        margins = None if any(table.weights is not None for table in given.tables) else FamilyMargins(given)
         for name, centre in _unsettled(network, estimates, shrink=shrink).items():
-            counts = _family_counts(given, network.family(name), concentration[name].reshape(-1), centre, rng, draws)
+            family, prior = network.family(name), concentration[name].reshape(-1)
+            if margins is None:
+                counts = draw_table(_statistics(given, family), prior, given.n, centre, rng, draws)
+            else:
+                measured, thin = margins.inside(family)[0], sweeps_each(network, draws)  # no rules: all cells are kept
+                counts, _ = margin_chain(measured, prior, given.n, centre, thin=thin)(rng, draws)
             alone[name] = counts.reshape(draws, *centre.shape)
     for start in counted(range(0, draws, step)):
         size = min(step, draws - start)
@@ -116,16 +122,6 @@ def too_rough(noisy: PooledCounts, *, shrink: bool = False) -> tuple[str, ...]:
     """
     assert noisy.network is not None
     return tuple(_unsettled(noisy.network, residual_estimates(noisy), shrink=shrink))
-
-
-def _family_counts(
-    given: Evidence, family: Family, prior: Reals, centre: Reals, rng: np.random.Generator, draws: int
-) -> Integers:
-    """Draws of a family's counts given all measurements inside it, shape (draws, cells)."""
-    if any(table.weights is not None for table in given.tables):
-        return draw_table(_statistics(given, family), prior, given.n, centre, rng, draws)
-    measured, _ = Margins(given).inside(family)  # all cells: there are no rules
-    return margin_chain(measured, prior, given.n, centre)(rng, draws)[0]
 
 
 def _statistics(given: Evidence, family: Family) -> Statistics:

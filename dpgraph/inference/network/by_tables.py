@@ -22,7 +22,7 @@ from dpgraph.inference.network.evidence import Evidence, rows_estimate
 from dpgraph.inference.simplex import onto_simplex
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.measurements import DiscreteGaussian
-from dpgraph.structure.network import Family
+from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Integers, Reals, margin
 from dpgraph.waiting import counted
 
@@ -31,7 +31,7 @@ HELD = 1 << 23
 #: The concentrations of each cell that are possible where they are learned, evenly spread on the log scale.
 LEARNED = tuple(np.geomspace(1e-3, 10.0, 25).tolist())
 #: Steps of all chains together that make sweeps fewer, and the most sweeps for each draw.
-WORK, THIN = 4e8, 10
+WORK, THIN = 1.2e8, 10
 #: Tables that say the same margin are read one by one up to so many, and more as their average.
 FEW = 4
 
@@ -62,10 +62,10 @@ def _drawn(
     given: Evidence, concentration: Mapping[str, Reals], rng: np.random.Generator, draws: int, factors: Sequence[float]
 ) -> PosteriorDraws:
     """The draws, in a thread in which no signal is heard."""
-    network, margins = given.network, Margins(given)
+    network, margins = given.network, FamilyMargins(given)
     most = max(map(network.cells, network.families))
     held = HeldDraws(network, draws, min(draws * most, max(HELD, most)))
-    thin = int(np.clip(WORK / (2 * network.cell_count * draws), 1, THIN))
+    thin = sweeps_each(network, draws)
     for name in counted(network.domain.names):
         prior = concentration[name]
         measured, kept = margins.inside(network.family(name))
@@ -82,7 +82,12 @@ def _drawn(
     return held.finished("tables")
 
 
-class Margins:
+def sweeps_each(network: Network, draws: int) -> int:
+    """The sweeps of a chain for each draw: fewer where all families together have many cells."""
+    return int(np.clip(WORK / (2 * network.cell_count * draws), 1, THIN))
+
+
+class FamilyMargins:
     """What the measured tables say of the margins of families.
 
     Where rules leave out cells of a table, cells of a margin add up different numbers of draws (proofs.md P134).

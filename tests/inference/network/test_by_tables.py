@@ -285,7 +285,7 @@ def margins_of(size, n=None):
     tables = {key: rng.integers(20, 60, star.shape(key)) for key in star.maximal_families}
     laws = {key: DiscreteLaplace(2.0 + i % 3) for i, key in enumerate(tables)}
     given = evidence(NoisyCounts(star, tables, laws, n))
-    return by_tables.Margins(given), given
+    return by_tables.FamilyMargins(given), given
 
 
 def test_margins_that_more_than_four_tables_say_are_one_average():
