@@ -220,10 +220,11 @@ def sums_log(problem: MarginProblem, rest: Reals, one: int, other: int, steps: i
     """What noise gains as rows come to a cell, from another where there is one; ``rest`` is what is left of sums."""
     log = 0.0
     for m in range(problem.places.shape[0]):
-        to, source = problem.places[m, one], problem.places[m, other] if other >= 0 else -1
+        to: int = problem.places[m, one]
+        source: int = problem.places[m, other] if other >= 0 else -1
         if to == source:
             continue
-        law = problem.laws[to]
+        law: int = problem.laws[to]
         log += noise_log(problem, law, rest[to] - steps) - noise_log(problem, law, rest[to])
         if source >= 0:
             law = problem.laws[source]
@@ -255,8 +256,8 @@ def partner(rng: np.random.Generator, problem: MarginProblem, one: int) -> int:
     cells = problem.rank.size
     if rng.random() < 0.5:
         away = 1 + int(rng.random() * min(NEAR, cells - 1))
-        return problem.order[(problem.rank[one] + (away if rng.random() < 0.5 else cells - away)) % cells]
-    other = problem.order[int(cells * rng.random() ** 3)]
+        return int(problem.order[(problem.rank[one] + (away if rng.random() < 0.5 else cells - away)) % cells])
+    other = int(problem.order[int(cells * rng.random() ** 3)])
     return other if other != one else (one + 1) % cells
 
 
@@ -296,8 +297,8 @@ def follow(
         if problem.grid.size > 1:
             to = factor[0] + (1 if rng.random() < 0.5 else -1)
             if 0 <= to < problem.grid.size:
-                log = factor_log(problem, counts, total, problem.grid[to])
-                log -= factor_log(problem, counts, total, problem.grid[factor[0]])
+                log = factor_log(problem, counts, total, float(problem.grid[to]))
+                log -= factor_log(problem, counts, total, float(problem.grid[factor[0]]))
                 if log >= 0 or rng.random() < math.exp(log):
                     factor[0] = to
         if sweep >= burn_in and (sweep - burn_in + 1) % thin == 0:

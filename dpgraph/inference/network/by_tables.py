@@ -34,6 +34,8 @@ LEARNED = tuple(np.geomspace(1e-3, 10.0, 25).tolist())
 WORK, THIN = 1.2e8, 10
 #: Tables that say the same margin are read one by one up to so many, and more as their average.
 FEW = 4
+#: Of each variable so many tables are read, those with the least noise, besides those that hold the family.
+NEAR = 64
 
 #: Noisy sums, their noises, and which of them may have rows.
 Read = tuple[Reals, list[CellNoise], npt.NDArray[np.bool_]]
@@ -94,19 +96,21 @@ class FamilyMargins:
     """
 
     def __init__(self, given: Evidence) -> None:
-        self._given, self.rows = given, rows_estimate(given)[0]
-        self._places: dict[str, list[int]] = {}
-        for place, table in enumerate(given.tables):
-            for name in table.variables:
-                self._places.setdefault(name, []).append(place)
-        self._read = cache(self._margin)
-        totals = [self._read(place, ()) for place in range(len(given.tables))] if given.n is None else []
-        self._totals = np.array([(values[0], noises[0].deviation) for values, noises, _ in totals]).reshape(-1, 2)
+        self._given, self.rows, self._read = given, rows_estimate(given)[0], cache(self._margin)
+        self._number = {table: place for place, table in enumerate(given.tables)}
+        totals = [self._read(place, ())[:2] for place in range(len(given.tables))]
+        self._totals = np.array([(values[0], noises[0].deviation) for values, noises in totals])
+        self._near: dict[str, list[int]] = {}
+        for place in np.argsort(self._totals[:, 1], kind="stable").tolist():
+            for name in given.tables[place].variables:
+                if len(near := self._near.setdefault(name, [])) < NEAR:
+                    near.append(place)
 
     def inside(self, family: Family) -> tuple[list[NoisyMargin], Integers]:
         """The noisy margins of a family, that of all of it with the least noise first; the cells that may have rows."""
         network, tables = self._given.network, self._given.tables
-        near = sorted({place for name in family for place in self._places.get(name, ())})
+        holding = [self._number[table] for table in self._given.holding(family)]
+        near = sorted({*holding, *(place for name in family for place in self._near.get(name, ()))})
         said: dict[Family, list[int]] = {family: []}
         for place in near:
             said.setdefault(tuple(name for name in family if name in tables[place].variables), []).append(place)
@@ -121,8 +125,14 @@ class FamilyMargins:
                 spreads = np.array([[noise.deviation for noise in noises] for _, noises, _ in read])
                 read = [_average(np.array([values for values, _, _ in read]), spreads)]
             measured += [NoisyMargin(to, values, noises) for values, noises, _ in read]
-        far = np.setdiff1d(np.arange(len(self._totals)), near)
-        read = [self._read(int(place), ()) for place in far] if len(far) <= FEW else [_average(*self._totals[far].T)]
+        far = np.full(len(tables), self._given.n is None)
+        far[near] = False
+        few = far.sum() <= FEW
+        read = (
+            [self._read(place, ()) for place in np.flatnonzero(far).tolist()]
+            if few
+            else [_average(*self._totals[far].T)]
+        )
         measured += [NoisyMargin(np.zeros(cells, np.int64), values, noises) for values, noises, _ in read]
         kept = np.flatnonzero(possible)
         return [replace(one, places=one.places[kept]) for one in measured], kept
@@ -141,10 +151,7 @@ class FamilyMargins:
 
 def _average(values: Reals, spreads: Reals) -> Read:
     """Noisy versions of the same sums, axes (version, sum), as one, whose noise is near normal."""
-    precision = (spreads**-2.0).sum(axis=0)
-    mean = np.atleast_1d((values * spreads**-2.0).sum(axis=0) / precision)
-    return (
-        mean,
-        [CellNoise(DiscreteGaussian(spread)) for spread in np.atleast_1d(precision**-0.5).tolist()],
-        mean == mean,
-    )
+    weights = spreads**-2.0
+    precision = np.atleast_1d(weights.sum(axis=0))
+    noises = [CellNoise(DiscreteGaussian(spread)) for spread in (precision**-0.5).tolist()]
+    return (values * weights).sum(axis=0) / precision, noises, np.ones(precision.size, bool)
