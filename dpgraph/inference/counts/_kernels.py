@@ -295,12 +295,11 @@ def follow(
                         if other >= 0:
                             counts[other] -= steps
         if problem.grid.size > 1:
-            to = factor[0] + (1 if rng.random() < 0.5 else -1)
-            if 0 <= to < problem.grid.size:
-                log = factor_log(problem, counts, total, float(problem.grid[to]))
-                log -= factor_log(problem, counts, total, float(problem.grid[factor[0]]))
-                if log >= 0 or rng.random() < math.exp(log):
-                    factor[0] = to
+            to = int(rng.random() * problem.grid.size)
+            log = factor_log(problem, counts, total, float(problem.grid[to]))
+            log -= factor_log(problem, counts, total, float(problem.grid[factor[0]]))
+            if log >= 0 or rng.random() < math.exp(log):
+                factor[0] = to
         if sweep >= burn_in and (sweep - burn_in + 1) % thin == 0:
             drawn[(sweep - burn_in) // thin] = counts
             factors[(sweep - burn_in) // thin] = factor[0]

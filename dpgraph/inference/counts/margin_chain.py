@@ -41,7 +41,7 @@ def margin_chain(
     n: int | None,
     start: Reals,
     *,
-    factors: Sequence[float] = (1.0,),
+    factors: Reals | None = None,
     thin: int = 10,
 ) -> Callable[[np.random.Generator, int], tuple[Integers, Reals]]:
     """A chain of the counts of a table, as a function that draws the next so many: counts, and factors of the prior.
@@ -61,7 +61,7 @@ def margin_chain(
     spread = float(sum(margin.noises[0].deviation ** -2 for margin in measured)) ** -0.5
     problem = _kernels.MarginProblem(
         prior=alpha,
-        grid=np.array(factors, np.float64),
+        grid=np.ones(1) if factors is None else factors,
         places=places,
         laws=np.array([number[noise] for noise in noises], np.int64),
         noises=laws,
@@ -72,7 +72,7 @@ def margin_chain(
         known=n is not None,
     )
     rest = values - sum(np.bincount(one, counts, values.size) for one in places)
-    factor = np.array([len(factors) // 2])
+    factor = np.array([problem.grid.size // 2])
     burn_in = [BURN_IN]
 
     def drawn(rng: np.random.Generator, size: int) -> tuple[Integers, Reals]:

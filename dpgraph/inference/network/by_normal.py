@@ -63,7 +63,10 @@ def draw_by_normal(
             if margins is None:
                 counts = draw_table(_statistics(given, family), prior, given.n, centre, rng, draws)
             else:
-                measured, thin = margins.inside(family)[0], sweeps_each(network, draws)  # no rules: all cells are kept
+                measured, thin = (
+                    margins.inside(family)[0],
+                    sweeps_each(network, prior.size, draws),
+                )  # all cells are kept
                 counts, _ = margin_chain(measured, prior, given.n, centre, thin=thin)(rng, draws)
             alone[name] = counts.reshape(draws, *centre.shape)
     for start in counted(range(0, draws, step)):

@@ -7,7 +7,7 @@ so what follows from counts of other families that are not negative is left out 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
@@ -28,10 +28,11 @@ from dpgraph.waiting import counted
 
 #: Cells of a family times draws that are worked on at once.
 HELD = 1 << 23
-#: The concentrations of each cell that are possible where they are learned, evenly spread on the log scale.
-LEARNED = tuple(np.geomspace(1e-3, 10.0, 25).tolist())
-#: Steps of all chains together that make sweeps fewer, and the most sweeps for each draw.
-WORK, THIN = 1.2e8, 10
+#: Concentrations of a cell that are possible where they are learned, evenly spread on the log scale from the inverse of
+#: the number of cells on: the largest, and how many.
+HIGHEST, STEPS = 10.0, 25
+#: Steps of all chains together that make sweeps fewer; the most sweeps for each draw, and of small families.
+WORK, THIN, THIN_SMALL = 1.2e8, 10, 20
 #: Tables that say the same margin are read one by one up to so many, and more as their average.
 FEW = 4
 #: Of each variable so many tables are read, those with the least noise, besides those that hold the family.
@@ -57,20 +58,21 @@ def draw_by_tables(
     if any(table.weights is not None for table in given.tables):
         raise InferenceError('method="tables" needs noisy counts; for coefficients use "records" or "normal"')
     # Compiled loops take the random generator, which numba unpacks: no signal may be heard there.
-    return interruptible(lambda _: _drawn(given, concentration, rng, draws, LEARNED if learned else (1.0,)))
+    return interruptible(lambda _: _drawn(given, concentration, rng, draws, learned=learned))
 
 
 def _drawn(
-    given: Evidence, concentration: Mapping[str, Reals], rng: np.random.Generator, draws: int, factors: Sequence[float]
+    given: Evidence, concentration: Mapping[str, Reals], rng: np.random.Generator, draws: int, *, learned: bool
 ) -> PosteriorDraws:
     """The draws, in a thread in which no signal is heard."""
     network, margins = given.network, FamilyMargins(given)
     most = max(map(network.cells, network.families))
     held = HeldDraws(network, draws, min(draws * most, max(HELD, most)))
-    thin = sweeps_each(network, draws)
     for name in counted(network.domain.names):
         prior = concentration[name]
         measured, kept = margins.inside(network.family(name))
+        thin = sweeps_each(network, len(kept), draws)
+        factors = np.geomspace(1 / len(kept), HIGHEST, STEPS) if learned else np.ones(1)
         start = onto_simplex(measured[0].values[measured[0].places], margins.rows)
         follow = margin_chain(measured, prior.reshape(-1)[kept], given.n, start, factors=factors, thin=thin)
         step = max(1, HELD // (prior.size * thin))
@@ -84,9 +86,10 @@ def _drawn(
     return held.finished("tables")
 
 
-def sweeps_each(network: Network, draws: int) -> int:
-    """The sweeps of a chain for each draw: fewer where all families together have many cells."""
-    return int(np.clip(WORK / (2 * network.cell_count * draws), 1, THIN))
+def sweeps_each(network: Network, cells: int, draws: int) -> int:
+    """The sweeps for each draw of a family of so many cells: fewer where there is much to do."""
+    alike, own = WORK / (2 * network.cell_count * draws), WORK / (4 * len(network.families) * cells * draws)
+    return int(max(1, min(alike, THIN), min(own, THIN_SMALL)))
 
 
 class FamilyMargins:
