@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: The methods whose draws are Markov chains, even where there is one chain.
-CHAINS = ("records", "counts", "gibbs", "hamiltonian")
+CHAINS = ("records", "tables", "counts", "gibbs", "hamiltonian")
 #: The R-hat above which, or the effective sample size below which, Markov chains are not trusted.
 MOST_R_HAT, LEAST_SIZE = 1.05, 100.0
 #: The share of the entries that the diagnostics of chains speak of, and how many entries are judged.

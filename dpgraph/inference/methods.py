@@ -55,7 +55,7 @@ class Records:
 
 @dataclass(frozen=True)
 class Tables:
-    """Of a network: independent exact draws of each family from the noisy tables that hold it; ``"tables"``."""
+    """Of a network: draws of each family by itself, given all noisy margins inside it; ``"tables"``."""
 
 
 @dataclass(frozen=True)

@@ -46,16 +46,16 @@ def posterior(
 
     A method is a value with its settings, such as ``dg.methods.Records(chains=4)``, or its name. For a network:
 
-    * ``"tables"``, ``dg.methods.Tables()``: independent exact draws for each family from the tables that hold it.
-      Instant at any size; intervals are wider than need be: by a few per cent, or times where noise exceeds counts.
+    * ``"tables"``, ``dg.methods.Tables()``: draws for each family by itself, given all that tables say of margins
+      inside it. Seconds at any number of rows; a little less exact than records.
     * ``"records"``, ``dg.methods.Records(...)``: the exact joint posterior, by Markov chains on the unseen rows. Time
       grows with their number; compiled by numba.
     * ``"normal"``, ``dg.methods.Normal(...)``: independent joint draws under normal noise in the residual basis; for
       coefficients with many rows, or tables whose counts are well above their noise.
     * ``"auto"``: records where that is forecast to take a minute and a half at most, else tables, or normal for
-      coefficients and for thousands of cells with much noise; ``.reason`` says. First sweeps much slower than forecast
-      choose again, and chains stop at half again their time with the draws they have, ``stopped_after`` in
-      ``.diagnostics``: near the limit results depend on the machine. ``"records"`` by name never stops by itself.
+      coefficients; ``.reason`` says. First sweeps much slower than forecast choose again, and chains stop at half again
+      their time with the draws they have, ``stopped_after`` in ``.diagnostics``: near the limit results depend on the
+      machine. ``"records"`` by name never stops by itself.
     * ``"plug-in"``, ``dg.methods.PlugIn(...)``: the released counts taken as exact: Dirichlet laws, instant, with
       intervals that are too narrow where the noise matters.
 
@@ -74,8 +74,9 @@ def posterior(
         prior: For a network the Dirichlet concentration of every cell, above 0, or one that is learned by chains of
             records: ``HierarchicalPrior(...)``, by name ``"hierarchical"``, or ``PublicPrior(table)``; for an
             exponential family ``family.prior(...)``; for a regression ``RegressionPrior(...)``. None is
-            ``"hierarchical"`` for a network's records and 1 for its other methods, the uniform prior for a binomial or
-            multinomial family, and the default ``RegressionPrior()``; other families need one.
+            ``"hierarchical"`` for a network's records, one concentration for each family that is learned for its
+            tables and 1 for its other methods, the uniform prior for a binomial or multinomial family, and the default
+            ``RegressionPrior()``; other families need one.
         method: One of the above.
         draws: How many draws; with records, of each chain.
         seed: For the draws, a number or a Generator; the release is public, so a seed is fine here.

@@ -25,7 +25,7 @@ RATE = dg.expfam.Exponential().prior(8, 2)
 
 #: Noisy statistics, their prior, a method with chains and one with independent draws.
 FAMILIES = {
-    "network": (COUNTS, None, "records", "tables"),
+    "network": (COUNTS, None, "records", "normal"),
     "exponential family": (TIMES, RATE, "gibbs", "quadrature"),
     "regression": (PRODUCTS, None, "hamiltonian", "plug-in"),
 }

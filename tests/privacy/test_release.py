@@ -177,6 +177,7 @@ GIVEN_A_GENERATOR = (
     "counts/block_proposals",
     "counts/dirichlet_multinomial",
     "counts/integer_sums",
+    "counts/margin_chain",
     "counts/table_chain",
     "draws",
     "expfam/chain",

@@ -16,20 +16,21 @@ Reals = npt.NDArray[np.float64]
 
 #: The kinds of moves: from one cell to another; along a direction; one cell alone, where the total is unknown.
 PAIR, ALONG, ALONE = 0, 1, 2
-#: Columns of ``Problem.noises``.
+#: Columns of ``MarginProblem.noises``.
 LINEAR, QUADRATIC, STEP, START, SIZE = range(5)
+#: How far apart in size partners are, in ranks.
+NEAR = 8
+#: How often two cells change places.
+SWAPS = 0.2
 #: A count is never above this.
 MOST = 1 << 50
 
 
 class Problem(NamedTuple):
-    """The posterior of a table of counts as a few arrays.
+    """The posterior of a table of counts given linear statistics as a few arrays.
 
-    ``prior`` has the Dirichlet concentrations, shape (cells,), ``flat`` where all are 1. ``noisy`` has noisy versions
-    of the table, shape (versions, cells), ``totals`` of an unknown total; ``known`` is true where it is known.
-    ``noises`` has for each version, then each total, the law of its noise: the cost of a unit of |noise| and of noise^2
-    in log density; or, where STEP is above 0, the distance of its ``tabulated`` values, their start and their number,
-    LINEAR being the cost beyond. ``weights`` has the statistics of one row in each cell, shape (cells, statistics);
+    ``prior`` has the Dirichlet concentrations, shape (cells,), ``flat`` where all are 1; ``known`` is true where the
+    total is. ``weights`` has the statistics of one row in each cell, shape (cells, statistics);
     ``costs`` the cost of a unit of |residual| and of residual^2 of each statistic, shape (statistics, 2);
     ``directions`` for each statistic a move of the table that changes no other, shape (statistics, cells), a step along
     which adds ``gains`` to the statistic and ``lifts`` to the total.
@@ -37,10 +38,6 @@ class Problem(NamedTuple):
 
     prior: Reals
     flat: bool
-    noisy: Integers
-    totals: Integers
-    noises: Reals
-    tabulated: Reals
     weights: Integers
     costs: Reals
     directions: Integers
@@ -49,7 +46,29 @@ class Problem(NamedTuple):
     known: bool
 
 
-def noise_log(problem: Problem, law: int, noise: int) -> float:
+class MarginProblem(NamedTuple):
+    """The posterior of a table of counts given noisy margins as a few arrays.
+
+    ``prior`` has the Dirichlet concentrations up to a common factor, one of ``grid``, shape (cells,). ``places`` has
+    the noisy sum that each cell adds to, for each margin, shape (margins, cells), ``laws`` the row of ``noises`` of
+    each sum: the cost of a unit of |noise| and of noise^2 in log density; or, where STEP is above 0, the distance of
+    its ``tabulated`` values, their start and their number, LINEAR being the cost beyond. ``order`` has the cells by
+    size, ``rank`` where each stands; ``widest`` is the longest step; ``known`` is true where the total is.
+    """
+
+    prior: Reals
+    grid: Reals
+    places: Integers
+    laws: Integers
+    noises: Reals
+    tabulated: Reals
+    order: Integers
+    rank: Integers
+    widest: float
+    known: bool
+
+
+def noise_log(problem: MarginProblem, law: int, noise: float) -> float:
     """The log density of a noise, up to a constant."""
     size, step = float(abs(noise)), problem.noises[law, STEP]
     if step == 0.0:
@@ -65,21 +84,12 @@ def noise_log(problem: Problem, law: int, noise: int) -> float:
 
 def cell_log(problem: Problem, cell: int, count: int) -> float:
     """The part of one cell of the table in the log posterior."""
-    log = 0.0
-    if not problem.flat:
-        log += math.lgamma(problem.prior[cell] + count) - math.lgamma(count + 1.0)
-    for version in range(problem.noisy.shape[0]):
-        log += noise_log(problem, version, problem.noisy[version, cell] - count)
-    return log
+    return 0.0 if problem.flat else math.lgamma(problem.prior[cell] + count) - math.lgamma(count + 1.0)
 
 
 def total_log(problem: Problem, total: int) -> float:
-    """The part of an unknown total: n! / Gamma(A + n) of a flat prior, and the laws of its noisy versions."""
-    mass = problem.prior.sum()
-    log = math.lgamma(total + 1.0) - math.lgamma(total + mass)
-    for at in range(problem.totals.size):
-        log += noise_log(problem, problem.noisy.shape[0] + at, problem.totals[at] - total)
-    return log
+    """The part of an unknown total: n! / Gamma(A + n), of a flat prior."""
+    return math.lgamma(total + 1.0) - math.lgamma(total + problem.prior.sum())
 
 
 def statistic_log(problem: Problem, at: int, residual: int) -> float:
@@ -111,7 +121,7 @@ def moved_log(
     log = 0.0
     if kind == ALONG:
         log += statistic_log(problem, one, residuals[one] - steps * problem.gains[one])
-        if not problem.flat or problem.noisy.shape[0] > 0:
+        if not problem.flat:
             for cell in range(counts.size):
                 if problem.directions[one, cell] != 0:
                     log += cell_log(problem, cell, counts[cell] + steps * problem.directions[one, cell])
@@ -204,6 +214,95 @@ def run(
                     typical[kind, one] += (abs(steps) - typical[kind, one]) * max(0.05, 1.0 / (sweep + 2))
         if sweep >= burn_in and (sweep - burn_in + 1) % thin == 0:
             drawn[(sweep - burn_in) // thin] = counts
+
+
+def sums_log(problem: MarginProblem, rest: Reals, one: int, other: int, steps: int) -> float:
+    """What noise gains as rows come to a cell, from another where there is one; ``rest`` is what is left of sums."""
+    log = 0.0
+    for m in range(problem.places.shape[0]):
+        to: int = problem.places[m, one]
+        source: int = problem.places[m, other] if other >= 0 else -1
+        if to == source:
+            continue
+        law: int = problem.laws[to]
+        log += noise_log(problem, law, rest[to] - steps) - noise_log(problem, law, rest[to])
+        if source >= 0:
+            law = problem.laws[source]
+            log += noise_log(problem, law, rest[source] + steps) - noise_log(problem, law, rest[source])
+    return log
+
+
+def prior_log(concentration: float, count: int, steps: int) -> float:
+    """What the prior of a cell gains by so many rows more."""
+    if concentration == 1.0:
+        return 0.0
+    more = math.lgamma(concentration + count + steps) - math.lgamma(count + steps + 1.0)
+    return more - math.lgamma(concentration + count) + math.lgamma(count + 1.0)
+
+
+def factor_log(problem: MarginProblem, counts: Integers, total: int, factor: float) -> float:
+    """The log probability of the counts given a factor of the concentrations, up to what does not depend on it."""
+    mass = factor * problem.prior.sum()
+    log = math.lgamma(mass) - math.lgamma(mass + total)
+    for cell in range(counts.size):
+        if counts[cell] > 0:
+            own = factor * problem.prior[cell]
+            log += math.lgamma(own + counts[cell]) - math.lgamma(own)
+    return log
+
+
+def partner(rng: np.random.Generator, problem: MarginProblem, one: int) -> int:
+    """Another cell: half of the time one that is near in size, else any, full ones more often; whatever the counts."""
+    cells = problem.rank.size
+    if rng.random() < 0.5:
+        away = 1 + int(rng.random() * min(NEAR, cells - 1))
+        return int(problem.order[(problem.rank[one] + (away if rng.random() < 0.5 else cells - away)) % cells])
+    other = int(problem.order[int(cells * rng.random() ** 3)])
+    return other if other != one else (one + 1) % cells
+
+
+def follow(
+    rng: np.random.Generator, problem: MarginProblem, counts: Integers, rest: Reals, factor: Integers, drawn: Integers,
+    factors: Integers, burn_in: int, thin: int,
+) -> None:  # fmt: skip
+    """Draws counts and factors, shape (draws, cells) and (draws,); all arrays but these are where the chain is."""
+    cells, total, mass = counts.size, counts.sum(), problem.prior.sum()
+    for sweep in range(burn_in + drawn.shape[0] * thin):
+        for kind in (PAIR, ALONE):
+            if (kind == PAIR and cells == 1) or (kind == ALONE and problem.known):
+                continue
+            for one in range(cells):
+                other = partner(rng, problem, one) if kind == PAIR else -1
+                width = int(problem.widest ** math.sqrt(rng.random()))
+                steps = int(rng.random() * (2 * width + 1)) - width
+                if other >= 0 and rng.random() < SWAPS:
+                    steps = counts[other] - counts[one]
+                if steps != 0 and counts[one] + steps >= 0 and (other < 0 or counts[other] >= steps):
+                    scale = problem.grid[factor[0]]
+                    log = sums_log(problem, rest, one, other, steps)
+                    log += prior_log(scale * problem.prior[one], counts[one], steps)
+                    if other >= 0:
+                        log += prior_log(scale * problem.prior[other], counts[other], -steps)
+                    else:  # n! / Gamma(A + n), of a flat prior of n
+                        log -= prior_log(scale * mass, total, steps)
+                    if log >= 0 or rng.random() < math.exp(log):
+                        counts[one] += steps
+                        total += steps if other < 0 else 0
+                        for m in range(problem.places.shape[0]):
+                            rest[problem.places[m, one]] -= steps
+                            if other >= 0:
+                                rest[problem.places[m, other]] += steps
+                        if other >= 0:
+                            counts[other] -= steps
+        if problem.grid.size > 1:
+            to = int(rng.random() * problem.grid.size)
+            log = factor_log(problem, counts, total, float(problem.grid[to]))
+            log -= factor_log(problem, counts, total, float(problem.grid[factor[0]]))
+            if log >= 0 or rng.random() < math.exp(log):
+                factor[0] = to
+        if sweep >= burn_in and (sweep - burn_in + 1) % thin == 0:
+            drawn[(sweep - burn_in) // thin] = counts
+            factors[(sweep - burn_in) // thin] = factor[0]
 
 
 def picked_counts(below: Reals, lows: Integers, group: Integers, uniforms: Reals) -> Integers:

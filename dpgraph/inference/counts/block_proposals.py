@@ -15,7 +15,7 @@ import numpy as np
 
 from dpgraph.inference._kernels import compiled
 from dpgraph.inference.counts import _kernels
-from dpgraph.inference.counts.cell_noise import Noise
+from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.structure.tables import Integers, Reals
 
 LogPrior = Callable[[Integers], Reals]
@@ -40,7 +40,7 @@ LEAST_MASS = 1e-250
 
 
 def draw_by_blocks(
-    measured: Sequence[tuple[Integers, Noise]],
+    measured: Sequence[tuple[Integers, CellNoise]],
     alpha: Reals,
     lows: Integers,
     highs: Integers,
@@ -93,7 +93,7 @@ def draw_by_blocks(
 
 def _kept_proposals(
     propose: Callable[[int], tuple[Integers, Integers]],
-    measured: Sequence[tuple[Integers, Noise]],
+    measured: Sequence[tuple[Integers, CellNoise]],
     alpha: Reals,
     bounds: Reals,
     rng: np.random.Generator,
@@ -116,7 +116,7 @@ def _kept_proposals(
     return drawn
 
 
-def block_size(measured: Sequence[tuple[Integers, Noise]], cells: int, n: float) -> int:
+def block_size(measured: Sequence[tuple[Integers, CellNoise]], cells: int, n: float) -> int:
     """How many numbers one block has: few enough that all log laws together fall by little over a block."""
     steepness = sum(1 / noise.deviation for _, noise in measured)
     return int(min(FALL / (cells * steepness), n / (SPAN * cells)))
@@ -131,7 +131,7 @@ def log_prior_of(alpha: Reals, tables: Integers) -> Reals:
     return gammaln(alpha + tables) - gammaln(tables + 1.0)
 
 
-def block_bounds(measured: Sequence[tuple[Integers, Noise]], alpha: Reals, starts: Integers, block: int) -> Reals:
+def block_bounds(measured: Sequence[tuple[Integers, CellNoise]], alpha: Reals, starts: Integers, block: int) -> Reals:
     """The log of the bounds of the laws on every block, axes (cell, block)."""
     ends = [log_prior_of(alpha, (starts + end).T).T for end in (0, block - 1)]
     total = np.maximum(*ends)

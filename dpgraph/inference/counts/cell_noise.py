@@ -49,43 +49,6 @@ class CellNoise:
         beyond = law.sum_tail(table[-1], edge, np.maximum(size, edge), self.copies)
         return np.where(size > edge, beyond, inside)
 
-    def of_cell(self, _: int) -> CellNoise:
-        """The law of one cell: of any, the same."""
-        return self
-
-
-@dataclass(frozen=True)
-class MixedNoise:
-    """The laws of cells that add up ``copies`` draws each, in ``log`` those of the last axis."""
-
-    law: NoiseLaw
-    copies: tuple[int, ...]
-
-    @property
-    def deviation(self) -> float:
-        """The largest standard deviation."""
-        return CellNoise(self.law, max(self.copies)).deviation
-
-    @property
-    def reach(self) -> float:
-        """The largest reach."""
-        return CellNoise(self.law, max(self.copies)).reach
-
-    def of_cell(self, k: int) -> CellNoise:
-        """The law of one cell."""
-        return CellNoise(self.law, self.copies[k])
-
-    def log(self, distance: npt.NDArray[np.number]) -> Reals:
-        """log P(noise = distance) up to a constant."""
-        found = np.empty(distance.shape)
-        for copies in set(self.copies):
-            mine = np.equal(self.copies, copies)
-            found[..., mine] = CellNoise(self.law, copies).log(distance[..., mine])
-        return found
-
-
-Noise = CellNoise | MixedNoise
-
 
 @lru_cache(maxsize=256)
 def _tabulated(law: DiscreteLaplace | DiscreteGaussian, copies: int) -> tuple[float, Reals]:

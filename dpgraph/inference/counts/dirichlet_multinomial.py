@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 
 from dpgraph.inference.counts.block_proposals import LogPrior, draw_by_blocks, log_mass, log_prior_of
-from dpgraph.inference.counts.cell_noise import CellNoise, Noise
+from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.integer_sums import SumTree, tilt_to, tilted_law
 from dpgraph.inference.counts.many_cells import NEAR, SEEN, ManyCells, many_cells
 from dpgraph.inference.interruption import interruptible
@@ -49,7 +49,7 @@ def sample_counts(
 
 
 def sample_latent_counts(
-    measured: Sequence[tuple[Integers, Noise]],
+    measured: Sequence[tuple[Integers, CellNoise]],
     concentration: Reals,
     n: int | None,
     rng: np.random.Generator,
@@ -69,7 +69,7 @@ def sample_latent_counts(
 
 
 def counts_sampler(
-    measured: Sequence[tuple[Integers, Noise]],
+    measured: Sequence[tuple[Integers, CellNoise]],
     concentration: Reals,
     n: int | None,
     *,
@@ -97,7 +97,7 @@ def counts_sampler(
 
 
 def _by_sums(
-    measured: Sequence[tuple[Integers, Noise]],
+    measured: Sequence[tuple[Integers, CellNoise]],
     alpha: Reals,
     n: int | None,
     lows: Integers,
@@ -132,7 +132,7 @@ class FewCells:
         return tilt_to(self.logs, total, tilt)
 
 
-def _windows(measured: Sequence[tuple[Integers, Noise]], n: int | None) -> tuple[Integers, Integers]:
+def _windows(measured: Sequence[tuple[Integers, CellNoise]], n: int | None) -> tuple[Integers, Integers]:
     """The least and the largest count of each cell that matters."""
     best, narrow = min(measured, key=lambda pair: pair[1].deviation)
     if n is None:
@@ -145,7 +145,7 @@ def _windows(measured: Sequence[tuple[Integers, Noise]], n: int | None) -> tuple
 
 
 def _narrowed(
-    measured: Sequence[tuple[Integers, Noise]], lows: Integers, highs: Integers, n: int
+    measured: Sequence[tuple[Integers, CellNoise]], lows: Integers, highs: Integers, n: int
 ) -> tuple[Integers, Integers]:
     """Windows of many noisy versions together, each cut where their log-concave likelihood is negligible.
 
@@ -165,7 +165,7 @@ def _narrowed(
 
 
 def _cells(
-    measured: Sequence[tuple[Integers, Noise]], alpha: Reals, lows: Integers, highs: Integers
+    measured: Sequence[tuple[Integers, CellNoise]], alpha: Reals, lows: Integers, highs: Integers
 ) -> list[tuple[int, Reals]]:
     """For each cell log Gamma(a + s) / s! prod noise(y - s) on its window, and where that begins."""
     logs: list[tuple[int, Reals]] = []
@@ -173,7 +173,7 @@ def _cells(
         s = np.arange(low, high + 1)
         log = log_prior_of(alpha[k : k + 1], s[:, None])[:, 0]
         for y, noise in measured:
-            log = log + noise.of_cell(k).log(y[k] - s)
+            log = log + noise.log(y[k] - s)
         logs.append((low, log))
     return logs
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from dpgraph.inference._kernels import compiled
 from dpgraph.inference.counts import _kernels
 from dpgraph.inference.counts.block_proposals import log_prior_of
-from dpgraph.inference.counts.cell_noise import CellNoise, Noise
+from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.integer_sums import Mass, SumTree, newton
 from dpgraph.inference.interruption import side_by_side
 from dpgraph.structure.tables import Integers, Reals
@@ -207,13 +207,13 @@ class SumLaw:
         return np.where(2 * np.abs(away) < self.length, np.maximum(found, 0.0) / self.length, 0.0)
 
 
-def many_cells(measured: Sequence[tuple[Integers, Noise]], alpha: Reals, n: int | None) -> ManyCells | None:
+def many_cells(measured: Sequence[tuple[Integers, CellNoise]], alpha: Reals, n: int | None) -> ManyCells | None:
     """The laws of the cells of a large table, or None where it is small or its cells are too different.
 
     Where the sum n is known, the windows of all laws hold the mass given it.
     """
-    noises = [noise for _, noise in measured if isinstance(noise, CellNoise)]
-    if alpha.size < MANY or len(noises) < len(measured):
+    noises = [noise for _, noise in measured]
+    if alpha.size < MANY:
         return None
     values, group = _alike([*(y for y, _ in measured), alpha])
     narrow = min(range(len(measured)), key=lambda i: measured[i][1].deviation)

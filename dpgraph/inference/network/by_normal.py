@@ -4,7 +4,7 @@ Least squares estimates every residual R_A with an independent error of variance
 tables are drawn residual by residual, so they agree with each other and with a public n, and the conditional tables are
 Dirichlet given the counts. That is right for families that are ``settled``: every cell is well above its noise, whose
 variance is small beside the cell (docs/posteriors.md). Every other family is drawn by itself given all measurements
-inside it: of tables exactly (``dirichlet_multinomial``), of coefficients by a chain (``table_chain``).
+inside it by a chain: of tables ``margin_chain``, of coefficients ``table_chain``.
 
 With ``shrink`` an interaction, the residuals of two or more variables together, has an unknown size that is learned
 from it: R_A ~ N(0, tau^2), with B = sigma_A^2 / (sigma_A^2 + tau^2) uniform on (0, 1) (Strawderman 1971), so R_A given
@@ -20,14 +20,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammainc, gammaincinv, log_ndtr, ndtri_exp
 
-from dpgraph.inference.counts.cell_noise import CellNoise
-from dpgraph.inference.counts.dirichlet_multinomial import sample_latent_counts
-from dpgraph.inference.counts.many_cells import many_cells
+from dpgraph.inference.counts.margin_chain import margin_chain
 from dpgraph.inference.counts.table_chain import Statistics, draw_table
-from dpgraph.inference.network.by_tables import noisy_margins
+from dpgraph.inference.network.by_tables import FamilyMargins, sweeps_each
 from dpgraph.inference.network.consistency import residual_estimates
 from dpgraph.inference.network.draws import HeldDraws, PosteriorDraws, check_draws
-from dpgraph.inference.network.evidence import Evidence, block_weights, evidence, rows_estimate
+from dpgraph.inference.network.evidence import Evidence, block_weights, evidence
 from dpgraph.structure.basis import cell_variance, contrast_norms, ordered, subsets, table_of
 from dpgraph.structure.joint import PooledCounts, Several
 from dpgraph.structure.network import Family, Network
@@ -39,8 +37,6 @@ HELD = 1 << 23
 #: A family is settled where every cell is so many deviations of its noise, and the variance of that noise at most such
 #: a part of the cell.
 CLEAR, PART = 4.0, 0.2
-#: Cells times the counts each may have, above which exact draws of a family take longer than a chain.
-MOST_TABLE_WORK = 1e7
 
 
 def draw_by_normal(
@@ -61,8 +57,17 @@ def draw_by_normal(
     held, alone = HeldDraws(network, draws, at_once), dict[str, Integers]()
     if not isinstance(noisy, PooledCounts):
         given = evidence(noisy)
+        margins = None if any(table.weights is not None for table in given.tables) else FamilyMargins(given)
         for name, centre in _unsettled(network, estimates, shrink=shrink).items():
-            counts = _family_counts(given, network.family(name), concentration[name].reshape(-1), centre, rng, draws)
+            family, prior = network.family(name), concentration[name].reshape(-1)
+            if margins is None:
+                counts = draw_table(_statistics(given, family), prior, given.n, centre, rng, draws)
+            else:
+                measured, thin = (
+                    margins.inside(family)[0],
+                    sweeps_each(network, prior.size, draws),
+                )  # all cells are kept
+                counts, _ = margin_chain(measured, prior, given.n, centre, thin=thin)(rng, draws)
             alone[name] = counts.reshape(draws, *centre.shape)
     for start in counted(range(0, draws, step)):
         size = min(step, draws - start)
@@ -120,29 +125,6 @@ def too_rough(noisy: PooledCounts, *, shrink: bool = False) -> tuple[str, ...]:
     """
     assert noisy.network is not None
     return tuple(_unsettled(noisy.network, residual_estimates(noisy), shrink=shrink))
-
-
-def _family_counts(
-    given: Evidence, family: Family, prior: Reals, centre: Reals, rng: np.random.Generator, draws: int
-) -> Integers:
-    """Draws of a family's counts given all measurements inside it, shape (draws, cells)."""
-    if any(table.weights is not None for table in given.tables):
-        statistics = _statistics(given, family)
-        return draw_table([], statistics, prior, given.n, centre, rng, draws)
-    holding = given.holding(family)
-    margins, _ = noisy_margins(given.network, holding, family)
-    measured = [(values, noise) for values, noise in margins if isinstance(noise, CellNoise)]  # all: there are no rules
-    others = () if given.n is not None else [table for table in given.tables if table not in holding]
-    totals = [(int(t.values.sum()), CellNoise(t.law, t.values.size)) for t in others if not t.law.sums_to_zero]
-    rows, _ = rows_estimate(given)
-    work = prior.size * min(rows, 80 * min(noise.deviation for _, noise in measured))
-    if work > MOST_TABLE_WORK and many_cells(measured, prior, given.n) is None:
-        return draw_table(measured, None, prior, given.n, centre, rng, draws, totals=totals)
-
-    def log_prior_n(n: Integers) -> Reals:
-        return np.sum([noise.log(total - n) for total, noise in totals], axis=0) + np.zeros(n.shape)
-
-    return sample_latent_counts(measured, prior, given.n, rng, draws, log_prior_n=log_prior_n)
 
 
 def _statistics(given: Evidence, family: Family) -> Statistics:

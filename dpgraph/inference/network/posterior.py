@@ -11,7 +11,6 @@ import numpy as np
 from dpgraph.inference import methods
 from dpgraph.inference.arguments import check_above_zero, check_no_rules, check_whole_number
 from dpgraph.inference.chains import turns
-from dpgraph.inference.counts.many_cells import MANY
 from dpgraph.inference.draws import MOST_JUDGED
 from dpgraph.inference.methods import Automatic, Normal, Records, chosen_method, method_name
 from dpgraph.inference.network._kernels import MOST_SHIFTS
@@ -69,9 +68,6 @@ UNHURRIED, MOST_SWEEPS = 4.0, 8
 
 #: Standard deviations of its noise below which a private number of rows is mostly prior.
 HIDDEN_ROWS = 2.0
-
-#: Cells times the counts each may have, above which exact draws by tables take minutes.
-MOST_TABLE_WORK = 4e8
 
 
 def network_posterior(
@@ -154,7 +150,7 @@ def network_posterior(
             raise InferenceError('pooled releases have no exact draws by tables: method="records" or "normal"')
         case _:
             with waiting("drawing", progress):
-                drawn = draw_by_tables(given[0], concentration, rng=rng, draws=draws)
+                drawn = draw_by_tables(given[0], concentration, rng=rng, draws=draws, learned=prior is None)
     return replace(drawn if holes is None else holes.of_released(drawn), reason=reason)
 
 
@@ -262,17 +258,8 @@ def _chosen(
         if rough := too_rough(noisy):
             return asked.records, f"exact: normal noise is too rough for {_named(rough)}, though {why}"
         return Normal(), why
-    tables, network = given[0].tables, given[0].network
-    if any(table.weights is not None for table in tables):
+    if any(table.weights is not None for table in given[0].tables):
         return Normal(), f"{why}, and coefficients have no independent tables"
-    wide = 80 * max(table.law.scale for table in tables)  # how many counts a cell may have at most
-    work = 0.0
-    for cells in map(network.cells, map(network.family, network.domain.names)):
-        each = cells * min(rows, wide)
-        work += each if cells < MANY else min(each, cells + min(cells, 2 * wide) * wide)  # those of different counts
-    if work > MOST_TABLE_WORK:
-        why += f", and exact draws of {network.cell_count} cells with so much noise minutes"
-        return (asked.records if ruled else Normal()), why
     return methods.Tables(), why
 
 

@@ -120,9 +120,9 @@ def test_diagnostics_are_those_of_arviz_entry_by_entry():
 
 
 def test_independent_draws_have_nothing_to_diagnose():
-    drawn, _ = made(chains=1, draws=50, method="tables", reason="as asked", acceptance={"records": 0.5})
+    drawn, _ = made(chains=1, draws=50, method="normal", reason="as asked", acceptance={"records": 0.5})
     assert drawn.diagnostics == {
-        "method": "tables",
+        "method": "normal",
         "reason": "as asked",
         "chains": 1,
         "draws": 50,
@@ -130,7 +130,7 @@ def test_independent_draws_have_nothing_to_diagnose():
         "effective_size": 50.0,
         "acceptance of records": 0.5,
     }
-    assert repr(drawn) == "PosteriorDraws(3 variables; method='tables'; 1 x 50 draws)"
+    assert repr(drawn) == "PosteriorDraws(3 variables; method='normal'; 1 x 50 draws)"
 
 
 def released(neighbours, n=80):

@@ -116,7 +116,9 @@ def test_consistent_tables_are_least_squares_over_all_releases(parts, n):
 def test_two_gaussian_releases_are_as_one_with_the_precision_weighted_mean():
     """Two scales and values whose weighted mean is whole: residuals, draws and tables are equal to the last digits."""
     near, far = DiscreteGaussian(5.0), DiscreteGaussian(10.0)  # weights 4 to 1; together a scale of sqrt(20)
-    base = released(CHAIN, DiscreteGaussian(20**0.5), [[60, 15, 40, 5, 25, 55], [20, 65, 30, 10, 45, 30]], None)
+    base = released(
+        CHAIN, DiscreteGaussian(20**0.5), [[260, 215, 240, 205, 225, 255], [220, 265, 230, 210, 245, 230]], None
+    )
     shift = {key: np.arange(table.size).reshape(table.shape) for key, table in base.tables.items()}
     one = NoisyCounts(CHAIN, {k: t + shift[k] for k, t in base.tables.items()}, dict.fromkeys(base.tables, near), None)
     less = {k: t - 4 * shift[k] for k, t in base.tables.items()}

@@ -197,7 +197,7 @@ MUTANTS = (
     Mutant(
         "a margin read as if it had the noise of one cell",
         "inference/network/by_tables.py",
-        "CellNoise(table.law, int(copies[0]))",
+        "CellNoise(table.law, many)",
         "CellNoise(table.law, 1)",
         ("tests/inference/network/test_by_tables.py::test_every_family_follows_its_enumerated_posterior",),
     ),

@@ -61,9 +61,23 @@ MUTANTS = (
     Mutant(
         "the likelihood of n with a family's own tables in it",
         "inference/network/by_tables.py",
-        "self._of_all(n) - sum(noise.log(total - n) for total, noise in own)",
-        "self._of_all(n)",
+        "far[near] = False",
+        "far[near] = self._given.n is None",
         ("tests/inference/network/test_by_tables.py::test_every_family_follows_its_enumerated_posterior",),
+    ),
+    Mutant(
+        "rows that leave a margin's noise as it was where they come from",
+        "inference/counts/_kernels.py",
+        "log += noise_log(problem, law, rest[source] + steps) - noise_log(problem, law, rest[source])",
+        "log += 0.0 * law",
+        (f"{CHAIN}::test_draws_follow_the_enumerated_posterior",),
+    ),
+    Mutant(
+        "a learned concentration that never moves",
+        "inference/counts/_kernels.py",
+        "factor[0] = to",
+        "factor[0] = factor[0]",
+        ("tests/inference/network/test_by_tables.py::test_a_learned_concentration_is_drawn_too",),
     ),
     Mutant(
         "a Laplace likelihood of twice the scale",
@@ -223,8 +237,8 @@ MUTANTS = (
     Mutant(
         "an unknown total without its prior",
         "inference/counts/_kernels.py",
-        "log = math.lgamma(total + 1.0) - math.lgamma(total + mass)",
-        "log = 0.0 * mass",
+        "return math.lgamma(total + 1.0) - math.lgamma(total + problem.prior.sum())",
+        "return 0.0",
         (f"{CHAIN}::test_draws_follow_the_enumerated_posterior",),
     ),
     Mutant(
