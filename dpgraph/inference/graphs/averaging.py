@@ -125,7 +125,9 @@ def widest(graphs: Graphs, sizes: Mapping[str, int]) -> int:
     return int(np.max(levels * np.prod(np.where(graphs.may | graphs.fixed, levels, 1.0), axis=1)))
 
 
-def affordable(noisy: Any, network: Network, constraints: Limits, draws: Any = None) -> bool:
+def affordable(
+    noisy: Any, network: Network, constraints: Limits, draws: Any = None, seconds: float | None = None
+) -> bool:
     """True where graphs can be averaged: tables are small, and so many draws are forecast to take a minute at most."""
     if widest(possible_graphs(network, constraints), network.domain.sizes) > MOST_CELLS:
         return False
@@ -133,7 +135,9 @@ def affordable(noisy: Any, network: Network, constraints: Limits, draws: Any = N
         return True
     check_whole_number("draws", draws, 1)
     records = Records(burn_in=BURN_IN)
-    return SLOWER * seconds_of_records(evidence_for(network, noisy), records, draws) <= PATIENCE
+    return SLOWER * seconds_of_records(evidence_for(network, noisy), records, draws) <= (
+        PATIENCE if seconds is None else seconds
+    )
 
 
 def averaged_posterior(

@@ -159,7 +159,7 @@ def choose_within(noisy: Any, constraints: Limits) -> LearnedNetwork:
     again, asked = partial(_again, pairs, constraints, field.tree), None
     refit = partial(refitted_posterior, pairs, constraints.max_cells)
     if how is not None and not domain.holes:
-        asked = partial(drawn_fields, pairs, field, model, graph, FEW, 0)
+        asked = partial(drawn_fields, pairs, field, model, graph)
     return LearnedNetwork(whole, noisy, "pairs", "a release of pairs", graph, how, again, refit, asked, constraints)
 
 

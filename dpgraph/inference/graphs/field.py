@@ -25,7 +25,7 @@ from scipy.optimize import minimize
 from scipy.special import entr
 from threadpoolctl import threadpool_limits
 
-from dpgraph.inference.graphs.pair_estimates import Pairs, beyond_noise, contrasts, dependent
+from dpgraph.inference.graphs.pair_estimates import Pair, Pairs, beyond_noise, contrasts, dependent
 from dpgraph.inference.graphs.trees import Tree
 from dpgraph.privacy.checks import Integers, Reals
 from dpgraph.structure.domain import Domain
@@ -99,7 +99,7 @@ class Field:
             at, before, place, ratio = waiting.pop()
             table, near = self.tables[at], [i for i in tree.neighbours[at] if i != before]
             pairs: list[list[Reals]] = []
-            sent: dict[int, list[Reals]] = {i: [] for i in near}
+            sent: dict[int, list[Any]] = {i: [] for i in near}
             for rows in np.array_split(ratio, math.ceil(len(ratio) * table.size / HELD)):
                 joint = rows[:, place] * table.ravel()
                 pairs.append(_one_by_one(joint.reshape(-1, *table.shape)))
@@ -376,7 +376,7 @@ class Terms:
         whole += math.log(float(sums[0][0]))
         return whole, [table.reshape(shape) for table, shape in zip(tables, self.shapes, strict=True)]
 
-    def strengths(self, pairs: Pairs, weights: Reals, others: Mapping[Family, float]) -> dict[Family, float]:
+    def strengths(self, pairs: Pairs, weights: Reals, others: Mapping[Pair, float]) -> dict[Pair, float]:
         """How far the term of each pair moves it from independence, in total variation, to first order; else others."""
         found = dict(others)
         for i, block in enumerate(self.blocks):
@@ -384,7 +384,9 @@ class Terms:
                 shape = [pairs.domain.sizes[name] - 1 for name in block]
                 one, other = (self.basis[name][:, 1:] for name in block)
                 term = one @ weights[self.place[i]].reshape(shape) @ other.T
-                found[block] = 0.5 * float((np.outer(*(pairs.singles[name] for name in block)) * np.abs(term)).sum())
+                found[block[0], block[1]] = 0.5 * float(
+                    (np.outer(*(pairs.singles[name] for name in block)) * np.abs(term)).sum()
+                )
         return found
 
 
@@ -432,7 +434,7 @@ class _Products:
     """Products of features of the variables in one half of a clique: (cells, products), and where each block's are."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[bool, Family], tuple[Integers, Reals]] = {}
+        self._known: dict[tuple[bool, Family], tuple[Any, Any]] = {}
         self._size = 0
 
     def of(self, half: Family, block: Family, basis: Mapping[str, Reals]) -> Integers:

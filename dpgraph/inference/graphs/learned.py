@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 DRAWS = 20
 #: Draws from the posterior for questions and models, unless it is said how many.
 FEW = 100
+#: The most seconds that averaging over graphs is forecast to take where a question has it.
+SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -253,14 +255,24 @@ class LearnedNetwork:
     @cached_property
     def few_draws(self) -> Any:
         """A hundred draws from the posterior, the same ones each time, for questions and models."""
-        quick: Any = {} if self._refit is None or self.network.domain.holes else {"method": "refitted"}
+        quick: Any = {"method": "refitted"}
+        if self._refit is None or self.network.domain.holes or self._averaged:
+            quick = {}
         return self.posterior(draws=FEW, seed=0, **quick)
 
     @cached_property
-    def drawn_fields(self) -> DrawnTables | None:
-        """A hundred draws of the model, the same ones each time; None where the model is the chosen graph alone."""
+    def _drawn_fields(self) -> DrawnTables | None:
+        """A hundred draws of the model; None where graphs are averaged, or the model is the chosen graph alone."""
+        if self._asked is None or self._averaged:
+            return None
         with waiting("drawing tables", True):
-            return None if self._asked is None else self._asked()
+            return self._asked(FEW, np.random.default_rng(0))
+
+    @cached_property
+    def _averaged(self) -> bool:
+        """True if graphs are averaged for questions, since that takes seconds."""
+        limits = self._constraints
+        return limits is not None and affordable(released_value(self.release)[0], self.network, limits, FEW, SECONDS)
 
     def _averages(self, value: Any, tables: bool, prior: Any = None, method: Any = "auto", **settings: Any) -> bool:
         """True if graphs are averaged by default; ``tables`` where other methods could draw too."""
@@ -296,7 +308,7 @@ class LearnedNetwork:
 
 @tables_given.register
 def _few_draws(model: LearnedNetwork) -> DrawnTables:
-    return tables_given(model.few_draws) if model.drawn_fields is None else model.drawn_fields
+    return tables_given(model.few_draws) if model._drawn_fields is None else model._drawn_fields
 
 
 def _graphs(again: Any, draws: int, seed: int) -> tuple[Network, ...]:

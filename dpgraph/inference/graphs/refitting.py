@@ -41,13 +41,14 @@ def refitted_posterior(
     return PosteriorDraws(network, FrozenMap(tables), "refitted", "fitted again to pairs drawn given the release")
 
 
-def drawn_fields(pairs: Pairs, near: Field, model: Field, graph: Probabilities, draws: int, seed: int) -> DrawnTables:
+def drawn_fields(
+    pairs: Pairs, near: Field, model: Field, graph: Probabilities, draws: int, rng: np.random.Generator
+) -> DrawnTables:
     """Draws of a field, each fitted to drawn pairs from one near it, and of the chosen network's tables.
 
     The predictive probabilities are those of the model, which may have more cells.
     """
     network = graph.network
-    rng = np.random.default_rng(seed)
     again = [pairs.redrawn(rng, alone=True) for _ in range(draws)]
     fields = [refitted_field(drawn, near, FEW_STEPS) for drawn in counted(again)]
     made = [_tables(pairs, drawn, field, network) for drawn, field in zip(again, fields, strict=True)]

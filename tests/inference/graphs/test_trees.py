@@ -9,6 +9,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.inference.graphs import choosing, refitting
+from dpgraph.inference.graphs import learned as learned_module
 from dpgraph.inference.graphs.field import Terms
 from dpgraph.inference.graphs.pair_estimates import Pairs, contrasts
 from dpgraph.inference.graphs.trees import Tree, best_tree
@@ -176,16 +177,16 @@ def test_a_model_of_a_loop_loses_nothing_and_one_of_few_cells_says_what_it_loses
 def test_a_question_of_a_learned_network_is_answered_by_draws_of_its_model(monkeypatch):
     """Also of pairs that no family of the chosen graph holds: each draw's joint is written down and summed."""
     monkeypatch.setattr(refitting, "FEW_STEPS", 5)
-    monkeypatch.setattr(choosing, "FEW", 4)
+    monkeypatch.setattr(learned_module, "FEW", 4)
     learned = dg.choose_network(loop_release())
-    joints = learned.drawn_fields.joints(NAMES, {})
+    joints = learned._drawn_fields.joints(NAMES, {})
     asked = dg.query(learned, ["a", "e"], {"c": [1, 2], "g": 3})
     some = joints[:, :, :, 1:3, :, :, :, 3].sum(axis=(2, 3, 4, 6, 7))  # of a and e
     np.testing.assert_allclose(asked.draws, (some / some.sum(axis=(1, 2), keepdims=True)).reshape(4, 25), atol=1e-12)
     apart = dg.query(learned.probabilities, ["a", "e"], {"c": [1, 2], "g": 3}).mean
     assert 0.5 * np.abs(asked.predictive - apart).sum() < 0.01  # smoothed, the model itself
     set_to = dg.query(learned, "a", do={"b": 1}).draws  # causes are the chosen graph's
-    np.testing.assert_allclose(set_to, dg.query(replace(learned.drawn_fields, joints=None), "a", do={"b": 1}).draws)
+    np.testing.assert_allclose(set_to, dg.query(replace(learned._drawn_fields, joints=None), "a", do={"b": 1}).draws)
 
 
 def test_the_model_is_saved_whole_and_constraints_hold_for_it(tmp_path):
