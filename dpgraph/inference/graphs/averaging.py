@@ -134,10 +134,8 @@ def affordable(
     if draws is None:
         return True
     check_whole_number("draws", draws, 1)
-    records = Records(burn_in=BURN_IN)
-    return SLOWER * seconds_of_records(evidence_for(network, noisy), records, draws) <= (
-        PATIENCE if seconds is None else seconds
-    )
+    forecast = SLOWER * seconds_of_records(evidence_for(network, noisy), Records(burn_in=BURN_IN), draws)
+    return forecast <= (PATIENCE if seconds is None else seconds)
 
 
 def averaged_posterior(

@@ -46,6 +46,8 @@ SLOPE = 3e-6
 NONE = 1e-3
 #: How much of even levels is added to a variable's probabilities for its features: those of rare levels stay bounded.
 EVEN = 0.1
+#: What a turn along an axis takes beside its multiplications, for each cell.
+STEPS_OF_AXIS = 10
 #: The most numbers that are worked on at once.
 HELD = 1 << 22
 #: The least sum of a separator's cells, beside the largest cell of their clique.
@@ -275,8 +277,8 @@ class Terms:
         inside: list[list[int]] = [[] for _ in tree.cliques]
         for i, block in enumerate(self.blocks):
             inside[tree.smallest(block) or 0].append(i)
-        self._halves = [
-            _Halves(clique, [(self.blocks[i], self.place[i]) for i in some], self.basis, helmert)
+        self._cliques = [
+            _features(clique, [(self.blocks[i], self.place[i]) for i in some], self.basis, helmert)
             for clique, some in zip(tree.cliques, inside, strict=True)
         ]
         shared = list(enumerate(zip(tree.above, tree.separators, strict=True)))
@@ -343,8 +345,8 @@ class Terms:
         """The log of the sum over all cells, and its slope, the means of the features."""
         whole, tables = self._calibrated(weights)
         found = np.zeros(self.size)
-        for halves, table in zip(self._halves, tables, strict=True):
-            halves.means(table, found)
+        for features, table in zip(self._cliques, tables, strict=True):
+            features.means(table, found)
         return whole, found
 
     def _alone(self, pairs: Pairs) -> Reals:
@@ -359,7 +361,7 @@ class Terms:
     def _calibrated(self, weights: Reals) -> tuple[float, list[Reals]]:
         """The log of the sum over all cells, and the cliques' probabilities: messages to the root and back."""
         tree, whole = self.tree, 0.0
-        tables = [halves.logs(weights).ravel() for halves in self._halves]
+        tables = [features.logs(weights).ravel() for features in self._cliques]
         sums: list[Reals] = [np.ones(0)] * len(tables)
         for i in range(len(tables) - 1, -1, -1):
             top = float(tables[i].max())
@@ -390,6 +392,57 @@ class Terms:
         return found
 
 
+def _features(
+    clique: Family,
+    blocks: Sequence[tuple[Family, Integers]],
+    small: Mapping[str, Reals],
+    large: Mapping[str, Reals],
+) -> _Halves | _Axes:
+    """The features of a clique's blocks in the form whose sums take fewer steps: of many levels axis by axis."""
+    halves = _Halves(clique, blocks, small, large)
+    sizes = [len(small[name]) for name in clique]
+    steps = math.prod(sizes) * sum(size + STEPS_OF_AXIS for size in sizes)
+    return halves if halves.steps <= steps else _Axes(clique, blocks, small, large)
+
+
+class _Axes:
+    """The features of a clique's blocks, as weights in a table of its shape that is transformed along each axis."""
+
+    def __init__(
+        self,
+        clique: Family,
+        blocks: Sequence[tuple[Family, Integers]],
+        small: Mapping[str, Reals],
+        large: Mapping[str, Reals],
+    ) -> None:
+        cells = np.arange(math.prod(len(small[name]) for name in clique)).reshape([len(small[name]) for name in clique])
+        self._size, self._layers = cells.size, list[tuple[list[Reals], Integers, Integers]]()
+        for basis in (small, large):
+            some = [(block, place) for block, place in blocks if (len(block) < LARGEST) == (basis is small)]
+            at, which = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+            for block, place in some:
+                here = cells[tuple(slice(1, None) if name in block else 0 for name in clique)]
+                axes = [name for name in clique if name in block]
+                at.append(np.transpose(here, [axes.index(name) for name in block]).ravel())
+                which.append(place)
+            if some:
+                self._layers.append(([basis[name] for name in clique], np.concatenate(at), np.concatenate(which)))
+
+    def logs(self, weights: Reals) -> Reals:
+        """The weighted sum of the features in each cell."""
+        total = np.zeros(self._size)
+        for matrices, at, which in self._layers:
+            spread = np.zeros(self._size)
+            spread[at] = weights[which]
+            total += _moments(matrices, spread).ravel()
+        return total
+
+    def means(self, table: Reals, found: Reals) -> None:
+        """Writes the means of the features under a clique's probabilities to their places."""
+        for matrices, at, which in self._layers:
+            found[which] = _moments([matrix.T for matrix in matrices], table).ravel()[at]
+
+
 class _Halves:
     """A clique whose cells are written as a matrix, its first variables by its last ones, and the blocks inside it.
 
@@ -415,7 +468,9 @@ class _Halves:
             places.append([part.of(half, block, basis) for part, half in zip((rows, columns), halves, strict=True)])
         self._rows, self._columns = rows.matrix(self.shape[0]), columns.matrix(self.shape[1])
         self._which = np.concatenate(which)
-        wide = self._columns.shape[1]
+        (many, some), (wide, cells) = self._rows.shape, self._columns.T.shape
+        #: Multiplications of a sum over features.
+        self.steps = min(many * some * wide + many * wide * cells, some * wide * cells + many * some * cells)
         self._at = np.concatenate([which[0], *(np.add.outer(one * wide, other).ravel() for one, other in places)])
 
     def logs(self, weights: Reals) -> Reals:

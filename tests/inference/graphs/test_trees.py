@@ -9,6 +9,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.inference.graphs import choosing, refitting
+from dpgraph.inference.graphs import field as field_module
 from dpgraph.inference.graphs import learned as learned_module
 from dpgraph.inference.graphs.field import Terms
 from dpgraph.inference.graphs.pair_estimates import Pairs, contrasts
@@ -98,8 +99,10 @@ def margin_of(joint, wanted):
     return summed.transpose([kept.index(name) for name in wanted])
 
 
+@pytest.mark.parametrize("steps", [-100, 10**6], ids=["axis by axis", "by halves"])
 @pytest.mark.parametrize("seed", range(4))
-def test_messages_give_the_margins_of_the_enumerated_joint(seed):
+def test_messages_give_the_margins_of_the_enumerated_joint(seed, steps, monkeypatch):
+    monkeypatch.setattr(field_module, "STEPS_OF_AXIS", steps)
     terms, weights, logs = random_field(seed)
     joint = np.exp(logs) / np.exp(logs).sum()
     field = terms.field(weights)
@@ -127,9 +130,11 @@ def test_messages_give_the_margins_of_the_enumerated_joint(seed):
     assert field.gain("g", (), "h") == pytest.approx(entropy[h] + entropy[b] - entropy[d], abs=1e-10)
 
 
+@pytest.mark.parametrize("steps", [-100, 10**6], ids=["axis by axis", "by halves"])
 @pytest.mark.parametrize("seed", range(2))
-def test_the_slope_of_a_fit_is_that_of_its_loss(seed):
+def test_the_slope_of_a_fit_is_that_of_its_loss(seed, steps, monkeypatch):
     """By differences of the loss along random directions."""
+    monkeypatch.setattr(field_module, "STEPS_OF_AXIS", steps)
     terms, weights, logs = random_field(seed)
     joint = np.exp(logs - logs.max())
     whole, means = terms.sums(weights)
