@@ -70,3 +70,19 @@ def test_a_release_is_learned_from_and_everything_else_is_left_alone():
     assert isinstance(learned_from(pairs), dg.results.LearnedNetwork)
     assert learned_from(tables).network == graph
     assert learned_from(graph) is graph
+
+
+def test_draws_of_pairs_that_no_rows_have_stay_near_the_answer():
+    """Little noise, tables of three: drawn pairs may be those of no distribution, where weights would have no end."""
+    rng = np.random.default_rng(0)
+    spam = rng.integers(0, 2, 1500)
+    words = {f"word{i}": np.where(rng.random(1500) < 0.8, spam, rng.integers(0, 2, 1500)) for i in range(2)}
+    rows, order = pd.DataFrame({"spam": spam, **words}), ["word0", "word1", "spam"]
+    found = dg.learn_network(
+        rows, {name: [0, 1] for name in rows}, epsilon=20, unit=dg.PrivacyUnit("add-remove"),
+        constraints=dg.Constraints(order=order), noise=SeededNoise(0),
+    )  # fmt: skip
+    drawn = found.posterior(method="refitted", draws=100, seed=0)
+    answer = dg.query(drawn, {"word0": 1}, {"spam": 1})
+    sampled = np.sqrt(0.9 * 0.1 / 750)
+    assert 0.5 * sampled < answer.draws.std() < 3 * sampled

@@ -4,7 +4,7 @@ from tests.mutants.planting import Mutant
 
 SMOOTHING = "tests/inference/graphs/test_smoothing.py"
 ENTROPY, TREES = "tests/inference/graphs/test_entropy.py", "tests/inference/graphs/test_trees.py"
-EDGES = "tests/inference/graphs/test_edges.py"
+EDGES, REFITTING = "tests/inference/graphs/test_edges.py", "tests/inference/graphs/test_refitting.py"
 FACTORS, BORROWING = "tests/inference/graphs/test_factors.py", "tests/inference/graphs/test_borrowing.py"
 PAID = "tests/estimators/test_paid_choices.py"
 
@@ -21,7 +21,7 @@ MUTANTS = (
         "inference/graphs/field.py",
         "WEIGHT, LEAST_HELD, MOST_HELD = 25.0, 0.1, 0.01",
         "WEIGHT, LEAST_HELD, MOST_HELD = 25.0, 0.0, 0.01",
-        ("tests/cli/test_fit_classifier.py::test_effects_are_read_off_a_release",),
+        (f"{REFITTING}::test_draws_of_pairs_that_no_rows_have_stay_near_the_answer",),
     ),
     Mutant(
         "messages of cliques that count twice",
