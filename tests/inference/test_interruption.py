@@ -125,7 +125,7 @@ def test_draws_by_tables_run_in_a_thread_that_heeds_an_interruption(monkeypatch)
         budget=dg.Budget(1, unit=dg.PrivacyUnit("replace")),
     )
     main, made, threads = threading.get_ident(), [], set()
-    sampler_of = by_tables.counts_sampler
+    chain_of = by_tables.margin_chain
 
     def told(*given, **settings):
         threads.add(threading.get_ident())
@@ -133,11 +133,11 @@ def test_draws_by_tables_run_in_a_thread_that_heeds_an_interruption(monkeypatch)
         if len(made) == 3:
             signal.pthread_kill(main, signal.SIGINT)
             interrupted.wait(60)
-        return sampler_of(*given, **settings)
+        return chain_of(*given, **settings)
 
     interrupted = threading.Event()
     monkeypatch.setattr(interruption, "wait", lambda futures: interrupted.set() or wait(futures))
-    monkeypatch.setattr(by_tables, "counts_sampler", told)
+    monkeypatch.setattr(by_tables, "margin_chain", told)
     with pytest.raises(KeyboardInterrupt):
         dg.posterior(noisy, method="tables", draws=2, seed=0)
     assert main not in threads

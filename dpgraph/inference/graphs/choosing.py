@@ -34,7 +34,7 @@ from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
 from dpgraph.waiting import waiting
 
 #: Bytes that a choice takes, as measured: for each cell of a pair, each pair, each cell of a tree, and of a family.
-BYTES_PER_CELL, BYTES_PER_PAIR, BYTES_PER_TREE_CELL, BYTES_PER_FAMILY_CELL = 80, 1250, 32, 16
+BYTES_PER_CELL, BYTES_PER_PAIR, BYTES_PER_TREE_CELL, BYTES_PER_FAMILY_CELL = 80, 1250, 64, 16
 
 #: Trees that are fitted, one after the other, and further ones of more cells; what a required edge counts; the part of
 #: the expected noise in a pair up to which nothing is lost; beyond how many times that noise of a pair outside the tree
@@ -236,7 +236,8 @@ def choosing_bytes(constraints: Limits) -> int:
     sizes = list(constraints.domain.sizes.values())
     cells = (sum(sizes) ** 2 - sum(size**2 for size in sizes)) // 2
     pairs = cells * BYTES_PER_CELL + math.comb(len(sizes), 2) * BYTES_PER_PAIR
-    tree = min(MORE_CELLS, math.prod(sizes)) * BYTES_PER_TREE_CELL
+    most = MORE_CELLS if constraints.free and constraints.max_cells >= MAX_CELLS else MOST_CELLS
+    tree = min(most, math.prod(sizes)) * BYTES_PER_TREE_CELL
     return pairs + tree + sum(constraints.most_cells.values()) * BYTES_PER_FAMILY_CELL
 
 
