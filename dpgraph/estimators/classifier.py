@@ -320,7 +320,8 @@ class _Plan:
         second = release(count(codes, description), how, budget=purse, noise=self.noise)
         noisy = joint_release([first, second])
         if wide and wide.network:
-            learned = choose_within(noisy, constraints_within(None, self.domain)).probabilities
+            limits = constraints_within(None, self.domain)
+            learned = choose_within(noisy, limits, grow=False).probabilities
             scores = NetworkScores(ConditionalClassifier(self.target, learned, self.features))
             return fit.keep(as_one((first, second), scope, purse)), [Judged("network", scores, math.nan, math.nan)]
         candidates = self._candidates(noisy, wide is not None, parts or PARTS[-1], coarse)[:many]
@@ -369,7 +370,7 @@ class _Plan:
             agree = rows_that_agree(tables, self.target, ROWS, rng)
             codes = {name: np.concatenate([apart[name], agree[name]]) for name in self.features}
             return [Candidate.of("naive Bayes", naive, base, start, codes, parts, coarse)]
-        found = choose_within(noisy, constraints_within(None, self.domain))
+        found = choose_within(noisy, constraints_within(None, self.domain), grow=False)
         draws: Any = found.posterior(method="refitted", draws=DRAWS, seed=rng) if found.refits else found.probabilities
         every: list[Probabilities] = list(draws) if found.refits else [draws]
         some = [sample_codes(one, DRAWS * ROWS_OF_EACH // len(every), rng) for one in every]

@@ -36,6 +36,8 @@ from dpgraph.waiting import waiting
 #: Bytes that a choice takes, as measured: for each cell of a pair, each pair, each cell of a tree, and of a family.
 BYTES_PER_CELL, BYTES_PER_PAIR, BYTES_PER_TREE_CELL, BYTES_PER_FAMILY_CELL = 80, 1250, 64, 16
 
+#: The most cells of a joint whose chosen graph is fitted again for each draw, for the time that takes.
+MOST_REFITTED = 4096
 #: Trees that are fitted, one after the other, and further ones of more cells; what a required edge counts; the part of
 #: the expected noise in a pair up to which nothing is lost; beyond how many times that noise of a pair outside the tree
 #: cells are too few, and it is lost.
@@ -133,8 +135,8 @@ def learned_from(model: Any, constraints: Constraints | None = None) -> Any:
     return posterior(model, draws=FEW, seed=0) if tables else model
 
 
-def choose_within(noisy: Any, constraints: Limits) -> LearnedNetwork:
-    """As ``choose_network``, by constraints that were read."""
+def choose_within(noisy: Any, constraints: Limits, *, grow: bool = True) -> LearnedNetwork:
+    """As ``choose_network``, by constraints that were read; the model has at most ``MOST_CELLS`` unless it may ``grow``."""
     value, provenance = released_value(noisy)
     check_choosing(constraints)
     domain = constraints.domain
@@ -144,7 +146,7 @@ def choose_within(noisy: Any, constraints: Limits) -> LearnedNetwork:
     widest = max(map(constraints.cells, field.tree.cliques))
     whole, how, model = graph, None, field
     if constraints.free and widest <= constraints.max_cells:
-        if constraints.max_cells >= MAX_CELLS and beyond(pairs, outside, SHORT):
+        if grow and constraints.max_cells >= MAX_CELLS and beyond(pairs, outside, SHORT):
             model, outside = fitted_model(pairs, constraints, field)
         whole = replace(smoothed(pairs, *model.network(domain)), provenance=provenance)
         how = partial(how_near, model, pairs, beyond(pairs, outside, LOST))
@@ -156,8 +158,9 @@ def choose_within(noisy: Any, constraints: Limits) -> LearnedNetwork:
             PriorWarning,
             stacklevel=2,
         )
-    again, asked = partial(_again, pairs, constraints, field.tree), None
-    refit = partial(refitted_posterior, pairs, constraints.max_cells)
+    again, refit, asked = partial(_again, pairs, constraints, field.tree), None, None
+    if not is_small(domain) or math.prod(domain.sizes.values()) <= MOST_REFITTED:
+        refit = partial(refitted_posterior, pairs, constraints.max_cells)
     if how is not None and not domain.holes:
         asked = partial(drawn_fields, pairs, field, model, graph)
     return LearnedNetwork(whole, noisy, "pairs", "a release of pairs", graph, how, again, refit, asked, constraints)

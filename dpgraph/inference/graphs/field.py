@@ -54,8 +54,11 @@ HELD = 1 << 22
 LEAST_SUM = 1e-300
 
 
-#: A table and its axes.
+#: A table and its axes; blocks with the places of their weights; the features of each variable's levels, for blocks of
+#: one variable or two and for larger ones.
 Part = tuple[Reals, Family]
+Blocks = Sequence[tuple[Family, Integers]]
+Bases = tuple[Mapping[str, Reals], Mapping[str, Reals]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +118,7 @@ class Field:
         return found
 
     def _place(self, at: int, near: int) -> Integers:
-        """Where each cell of a clique belongs in the table of what it shares with a neighbour."""
+        """The place of each cell of a clique in the flat table of the separator from a neighbour."""
         return self.terms.onto[near] if near > at else self.terms.own[at]
 
     @cached_property
@@ -166,7 +169,7 @@ def _margin(parts: Sequence[Part], wanted: Family) -> Reals:
 
 
 def _places(clique: Family, shape: Sequence[int], names: Family) -> Integers:
-    """Where each cell of a clique, flat, belongs in the flat table of some of its variables."""
+    """The place of each cell of a clique in the flat table of some of its variables."""
     found = np.zeros([1] * len(clique), np.int64)
     for name in names:
         axis = clique.index(name)
@@ -278,7 +281,7 @@ class Terms:
         for i, block in enumerate(self.blocks):
             inside[tree.smallest(block) or 0].append(i)
         self._cliques = [
-            _features(clique, [(self.blocks[i], self.place[i]) for i in some], self.basis, helmert)
+            _features(clique, [(self.blocks[i], self.place[i]) for i in some], (self.basis, helmert))
             for clique, some in zip(tree.cliques, inside, strict=True)
         ]
         shared = list(enumerate(zip(tree.above, tree.separators, strict=True)))
@@ -392,29 +395,19 @@ class Terms:
         return found
 
 
-def _features(
-    clique: Family,
-    blocks: Sequence[tuple[Family, Integers]],
-    small: Mapping[str, Reals],
-    large: Mapping[str, Reals],
-) -> _Halves | _Axes:
+def _features(clique: Family, blocks: Blocks, bases: Bases) -> _Halves | _Axes:
     """The features of a clique's blocks in the form whose sums take fewer steps: of many levels axis by axis."""
-    halves = _Halves(clique, blocks, small, large)
-    sizes = [len(small[name]) for name in clique]
+    halves = _Halves(clique, blocks, bases)
+    sizes = [len(bases[0][name]) for name in clique]
     steps = math.prod(sizes) * sum(size + STEPS_OF_AXIS for size in sizes)
-    return halves if halves.steps <= steps else _Axes(clique, blocks, small, large)
+    return halves if halves.steps <= steps else _Axes(clique, blocks, bases)
 
 
 class _Axes:
     """The features of a clique's blocks, as weights in a table of its shape that is transformed along each axis."""
 
-    def __init__(
-        self,
-        clique: Family,
-        blocks: Sequence[tuple[Family, Integers]],
-        small: Mapping[str, Reals],
-        large: Mapping[str, Reals],
-    ) -> None:
+    def __init__(self, clique: Family, blocks: Blocks, bases: Bases) -> None:
+        small, large = bases
         cells = np.arange(math.prod(len(small[name]) for name in clique)).reshape([len(small[name]) for name in clique])
         self._size, self._layers = cells.size, list[tuple[list[Reals], Integers, Integers]]()
         for basis in (small, large):
@@ -449,13 +442,8 @@ class _Halves:
     A feature is a product of one of each half, so that sums over features are products of small matrices.
     """
 
-    def __init__(
-        self,
-        clique: Family,
-        blocks: Sequence[tuple[Family, Integers]],
-        small: Mapping[str, Reals],
-        large: Mapping[str, Reals],
-    ) -> None:
+    def __init__(self, clique: Family, blocks: Blocks, bases: Bases) -> None:
+        small, large = bases
         sizes = [len(small[name]) for name in clique]
         cut = min(range(len(sizes) + 1), key=lambda i: max(math.prod(sizes[:i]), math.prod(sizes[i:])))
         halves = clique[:cut], clique[cut:]

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 #: Graphs that are chosen again, on draws of the pairs, unless it is said how many.
 DRAWS = 20
-#: Draws from the posterior for questions and models, unless it is said how many.
-FEW = 100
+#: Draws from the posterior for questions and models, unless it is said how many; and of chains that average graphs.
+FEW, MANY = 100, 200
 #: The most seconds that averaging over graphs is forecast to take where a question has it.
 SECONDS = 5.0
 
@@ -254,10 +254,10 @@ class LearnedNetwork:
 
     @cached_property
     def few_draws(self) -> Any:
-        """A hundred draws from the posterior, the same ones each time, for questions and models."""
-        quick: Any = {"method": "refitted"}
-        if self._refit is None or self.network.domain.holes or self._averaged:
-            quick = {}
+        """A hundred draws from the posterior, or more of averaged graphs, the same ones each time, for questions."""
+        if self._averaged:
+            return self.posterior(draws=MANY, seed=0)
+        quick: Any = {} if self._refit is None or self.network.domain.holes else {"method": "refitted"}
         return self.posterior(draws=FEW, seed=0, **quick)
 
     @cached_property
@@ -272,7 +272,7 @@ class LearnedNetwork:
     def _averaged(self) -> bool:
         """True if graphs are averaged for questions, since that takes seconds."""
         limits = self._constraints
-        return limits is not None and affordable(released_value(self.release)[0], self.network, limits, FEW, SECONDS)
+        return limits is not None and affordable(released_value(self.release)[0], self.network, limits, MANY, SECONDS)
 
     def _averages(self, value: Any, tables: bool, prior: Any = None, method: Any = "auto", **settings: Any) -> bool:
         """True if graphs are averaged by default; ``tables`` where other methods could draw too."""

@@ -6,8 +6,9 @@ number of cells alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -53,11 +54,13 @@ def drawn_fields(
     fields = [refitted_field(drawn, near, FEW_STEPS) for drawn in counted(again)]
     made = [_tables(pairs, drawn, field, network) for drawn, field in zip(again, fields, strict=True)]
     tables = {name: np.stack([one.table(name) for one in made]) for name in network.domain.names}
+    centre = replace(tables_given(graph), joints=partial(_joints, [model]))
+    return DrawnTables(network, tables, centre, joints=partial(_joints, fields))
 
-    def of(some: Sequence[Field]) -> Callable[[Family, Mapping[str, Reals]], Reals]:
-        return lambda targets, weights: np.stack([field.margin(targets, weights) for field in some])
 
-    return DrawnTables(network, tables, replace(tables_given(graph), joints=of([model])), joints=of(fields))
+def _joints(fields: Sequence[Field], targets: Family, weights: Mapping[str, Reals]) -> Reals:
+    """The probabilities of some variables in each field, times weights of other ones' levels."""
+    return np.stack([field.margin(targets, weights) for field in fields])
 
 
 def _tables(pairs: Pairs, drawn: Pairs, field: Field, network: Network) -> Probabilities:

@@ -63,10 +63,8 @@ def draw_by_normal(
             if margins is None:
                 counts = draw_table(_statistics(given, family), prior, given.n, centre, rng, draws)
             else:
-                measured, thin = (
-                    margins.inside(family)[0],
-                    sweeps_each(network, prior.size, draws),
-                )  # all cells are kept
+                measured, _ = margins.inside(family)  # no rules, so all cells
+                thin = sweeps_each(network, prior.size, draws)
                 counts, _ = margin_chain(measured, prior, given.n, centre, thin=thin)(rng, draws)
             alone[name] = counts.reshape(draws, *centre.shape)
     for start in counted(range(0, draws, step)):

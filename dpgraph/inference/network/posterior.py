@@ -147,7 +147,7 @@ def network_posterior(
             with waiting("drawing", progress):
                 drawn = draw_by_normal(noisy, concentration, rng=rng, draws=draws, shrink=shrink)
         case _ if pooled:
-            raise InferenceError('pooled releases have no exact draws by tables: method="records" or "normal"')
+            raise InferenceError('pooled releases are not drawn by tables: method="records" or "normal"')
         case _:
             with waiting("drawing", progress):
                 drawn = draw_by_tables(given[0], concentration, rng=rng, draws=draws, learned=prior is None)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -190,6 +191,8 @@ def test_a_question_of_a_learned_network_is_answered_by_draws_of_its_model(monke
     np.testing.assert_allclose(asked.draws, (some / some.sum(axis=(1, 2), keepdims=True)).reshape(4, 25), atol=1e-12)
     apart = dg.query(learned.probabilities, ["a", "e"], {"c": [1, 2], "g": 3}).mean
     assert 0.5 * np.abs(asked.predictive - apart).sum() < 0.01  # smoothed, the model itself
+    again = pickle.loads(pickle.dumps(learned))
+    np.testing.assert_array_equal(dg.query(again, ["a", "e"], {"c": [1, 2], "g": 3}).draws, asked.draws)
     set_to = dg.query(learned, "a", do={"b": 1}).draws  # causes are the chosen graph's
     np.testing.assert_allclose(set_to, dg.query(replace(learned._drawn_fields, joints=None), "a", do={"b": 1}).draws)
 
