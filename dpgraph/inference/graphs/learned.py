@@ -270,9 +270,11 @@ class LearnedNetwork:
 
     @cached_property
     def _averaged(self) -> bool:
-        """True if graphs are averaged for questions, since that takes seconds."""
-        limits = self._constraints
-        return limits is not None and affordable(released_value(self.release)[0], self.network, limits, MANY, SECONDS)
+        """True if graphs are averaged for questions, since that takes seconds; with unobserved values they are not."""
+        limits, value = self._constraints, released_value(self.release)[0]
+        if limits is None or self.network.domain.holes:
+            return False
+        return affordable(value, self.network, limits, MANY, SECONDS)
 
     def _averages(self, value: Any, tables: bool, prior: Any = None, method: Any = "auto", **settings: Any) -> bool:
         """True if graphs are averaged by default; ``tables`` where other methods could draw too."""
