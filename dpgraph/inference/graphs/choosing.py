@@ -136,7 +136,7 @@ def learned_from(model: Any, constraints: Constraints | None = None) -> Any:
 
 
 def choose_within(noisy: Any, constraints: Limits, *, grow: bool = True) -> LearnedNetwork:
-    """As ``choose_network``, by constraints that were read; beyond ``MOST_CELLS`` the model may only ``grow`` where told."""
+    """As ``choose_network``, by constraints that were read; with ``grow`` the model may have ``MORE_CELLS``."""
     value, provenance = released_value(noisy)
     check_choosing(constraints)
     domain = constraints.domain
