@@ -29,6 +29,8 @@ CHAINS = ("records", "tables", "counts", "gibbs", "hamiltonian")
 MOST_R_HAT, LEAST_SIZE = 1.05, 100.0
 #: The share of the entries that the diagnostics of chains speak of, and how many entries are judged.
 JUDGED, MOST_JUDGED = 0.99, 1000
+#: Numbers that are judged at once.
+HELD = 1 << 16
 #: The share of an unknown's posterior that may be prior without a warning.
 MOST_PRIOR = 0.5
 #: Names that are shown in one line.
@@ -163,9 +165,13 @@ class Draws:
         ends = np.cumsum([one.shape[2] for one in flat])
         places = np.linspace(0, ends[-1] - 1, min(int(ends[-1]), MOST_JUDGED)).astype(int)
         holders = np.searchsorted(ends, places, side="right")
-        some = np.stack([flat[k][:, :, at - ends[k]] for k, at in zip(holders, places, strict=True)], axis=2)
-        made["r_hat"] = float(np.quantile(r_hat(some), JUDGED, method="higher"))
-        return made | {"effective_size": float(np.quantile(effective_size(some), 1 - JUDGED, method="lower"))}
+        found: list[tuple[Reals, Reals]] = []
+        for some in np.array_split(np.arange(places.size), math.ceil(places.size / max(1, HELD // size))):
+            one = np.stack([flat[holders[i]][:, :, places[i] - ends[holders[i]]] for i in some], axis=2)
+            found.append((r_hat(one), effective_size(one)))
+        rates, sizes = (np.concatenate(each) for each in zip(*found, strict=True))
+        made["r_hat"] = float(np.quantile(rates, JUDGED, method="higher"))
+        return made | {"effective_size": float(np.quantile(sizes, 1 - JUDGED, method="lower"))}
 
     def judged(self) -> Any:
         """The same draws; of chains with how well they mixed, found once."""

@@ -93,6 +93,15 @@ STATISTICS = {
 }
 
 
+def test_diagnostics_do_not_depend_on_how_many_are_judged_at_once(monkeypatch):
+    drawn = made("network", independent=False)
+    at_once = drawn.diagnostics
+    monkeypatch.setattr("dpgraph.inference.draws.HELD", 1000)  # two of the six entries
+    assert drawn.diagnostics == at_once
+    monkeypatch.setattr("dpgraph.inference.draws.HELD", 1)  # one
+    assert drawn.diagnostics == at_once
+
+
 @EVERY
 def test_a_release_is_remembered_and_a_value_has_none(family):
     release = dg.release(STATISTICS[family](), dg.LaplaceMechanism(1), budget=dg.Budget(1))

@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.margin_chain import NoisyMargin, margin_chain
-from dpgraph.inference.draws import MOST_JUDGED
 from dpgraph.inference.interruption import heed, interruptible
 from dpgraph.inference.network.draws import HeldDraws, PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, rows_estimate
@@ -67,7 +66,8 @@ def _drawn(
 ) -> PosteriorDraws:
     """The draws, in a thread in which no signal is heard."""
     network, margins = given.network, FamilyMargins(given)
-    held = HeldDraws(network, draws, at_once(network, draws))
+    most = max(map(network.cells, network.families))
+    held = HeldDraws(network, draws, min(draws * most, max(HELD, most)))
     for name in counted(network.domain.names):
         prior = concentration[name]
         measured, kept = margins.inside(network.family(name))
@@ -84,12 +84,6 @@ def _drawn(
             own = prior * factor.reshape(-1, *[1] * prior.ndim)
             held.draw(name, first, own + counts.reshape(own.shape), rng)
     return held.finished("tables")
-
-
-def at_once(network: Network, draws: int) -> int:
-    """Numbers that are worked on at once: of a family's draws, or, a fifth as long each, entries judged in the end."""
-    most = max(map(network.cells, network.families))
-    return max(min(draws * most, max(HELD, most)), min(network.cell_count, MOST_JUDGED) * draws // 5)
 
 
 def sweeps_each(network: Network, cells: int, draws: int) -> int:
