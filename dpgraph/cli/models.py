@@ -198,9 +198,10 @@ def _labels(model: Any, found: Sequence[Any]) -> pd.DataFrame:
     show_default=True,
     help="What a column of bins holds: numbers in them, each bin's mean, or its name.",
 )
+@click.option("--holes", is_flag=True, help="Of unobserved values: with as many nulls as the people's; else complete.")
 @RAW
 @OUT
-def sample(model: str, n: int, seed: int | None, numbers: Numbers, raw: bool, out: Path) -> None:
+def sample(model: str, n: int, seed: int | None, numbers: Numbers, holes: bool, raw: bool, out: Path) -> None:
     """Draw synthetic rows from MODEL into a CSV or Parquet file; free. Of a hidden Markov model: entries of a log.
 
     A CSV file that is to be read as rows again needs --raw if a level or a name begins with = + - or @.
@@ -216,7 +217,9 @@ def sample(model: str, n: int, seed: int | None, numbers: Numbers, raw: bool, ou
     found, rng = population(model, progress=True), np.random.default_rng(seed)
     hidden = isinstance(found, HiddenMarkovModel)
     frames = (
-        iter([found.sample(n, rng, numbers=numbers)]) if hidden else _drawn(probabilities_of(found), n, rng, numbers)
+        iter([found.sample(n, rng, numbers=numbers, holes=holes)])
+        if hidden
+        else _drawn(probabilities_of(found), n, rng, numbers, holes)
     )
     if not raw and out.suffix.lower() != ".parquet":
         frames = map(harmless_frame, frames)
@@ -225,7 +228,7 @@ def sample(model: str, n: int, seed: int | None, numbers: Numbers, raw: bool, ou
     say(f"wrote {out}")
 
 
-def _drawn(probabilities: Probabilities, n: int, rng: Any, numbers: Numbers) -> Iterator[pd.DataFrame]:
+def _drawn(probabilities: Probabilities, n: int, rng: Any, numbers: Numbers, holes: bool) -> Iterator[pd.DataFrame]:
     """Synthetic rows, block by block, as one draw would hold them; a bar on a terminal."""
     from tqdm import tqdm
 
@@ -240,7 +243,7 @@ def _drawn(probabilities: Probabilities, n: int, rng: Any, numbers: Numbers) -> 
     with tqdm(total=n, desc="rows", unit_scale=True, disable=not shown) as bar:
         for start in range(0, max(n, 1), rows):
             part = min(rows, n - start)
-            yield sample_rows(probabilities, part, rng, numbers=numbers, progress=not shown)
+            yield sample_rows(probabilities, part, rng, numbers=numbers, holes=holes, progress=not shown)
             bar.update(part)
 
 

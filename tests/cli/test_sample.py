@@ -52,6 +52,18 @@ def test_numbers_of_bins_are_as_asked_and_are_counted_again(model, run):
     assert set(pd.read_csv("level.csv")["age"]) == {"17-25", "25-50.5", "50.5-90", "missing"}
 
 
+def test_unobserved_values_are_filled_or_left_out(run):
+    domain = {"z": ["0", "1"], "a": dg.Categories(["0", "1"], missing=dg.UNOBSERVED)}
+    value = dg.Probabilities(
+        dg.Network.of(domain, {"a": ["z"]}), {"z": [0.5, 0.5], "a": [[0.1] * 2, [0.4] * 2, [0.5] * 2]}
+    )
+    dg.save(value, "holes.json")
+    for name, words in (("whole.csv", ()), ("holes.csv", ("--holes",))):
+        run("sample", "holes.json", "-n", 200, *words, "--out", name)
+    assert not pd.read_csv("whole.csv").isna().to_numpy().any()
+    assert pd.read_csv("holes.csv").a.isna().any()  # of 200 at even odds
+
+
 @pytest.mark.proof
 @pytest.mark.parametrize(("limit", "n"), [("_MOST_ROWS", 2 * queries.BLOCK), ("_MOST_CODES", queries.BLOCK + 5)])
 def test_blocks_are_the_rows_of_one_draw(limit, n, model, run, monkeypatch):

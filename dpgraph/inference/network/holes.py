@@ -19,7 +19,7 @@ import numpy.typing as npt
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, MeasuredTable, concentration_tables
 from dpgraph.inference.network.plug_in import DirichletPosterior
-from dpgraph.inference.network.queries import indicator, people_of
+from dpgraph.inference.network.queries import indicator, people_of, people_tables
 from dpgraph.privacy.checks import near
 from dpgraph.privacy.errors import ApproximationWarning, InferenceError, PriorWarning
 from dpgraph.structure.domain import Domain, hole_codes
@@ -163,16 +163,8 @@ class Holes:
                 f"the holes of {self.others[0]!r} have other parents than it has in the network, which takes "
                 "method='records'"
             )
-        lead = 0 if isinstance(drawn, DirichletPosterior) else 2
-        found: dict[str, Reals] = {}
-        for name, table in (drawn.concentration if isinstance(drawn, DirichletPosterior) else drawn.tables).items():
-            for axis, one in enumerate(self.released.parents[name], lead + 1):
-                table = table.take(self.codes(one)[1], axis=axis) if one in self.because else table
-            if name in self.because:
-                code, own = self.codes(name)
-                gone, table = table.take([code], axis=lead), table.take(own, axis=lead)
-                found[indicator(name)] = np.concatenate([table.sum(axis=lead, keepdims=True), gone], axis=lead)
-            found[name] = table
+        tables, lead = (drawn.concentration, 0) if isinstance(drawn, DirichletPosterior) else (drawn.tables, 2)
+        found = people_tables(self.released, tables, lead)
         if isinstance(drawn, DirichletPosterior):
             return DirichletPosterior(self.people, FrozenMap(found), drawn.provenance)
         shares = FrozenMap((name, table / table.sum(axis=lead, keepdims=True)) for name, table in found.items())

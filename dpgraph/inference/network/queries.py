@@ -13,8 +13,9 @@ from dpgraph.inference.network.evidence import check_graph
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Release
 from dpgraph.structure.conversion import array_of
-from dpgraph.structure.domain import Bins, Categories, Domain, DomainError
+from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, hole_codes
 from dpgraph.structure.network import Network
+from dpgraph.structure.rules import Rules
 from dpgraph.structure.tables import Probabilities, Reals, probabilities_given
 from dpgraph.waiting import counted, waiting
 
@@ -115,6 +116,7 @@ def sample_rows(
         numbers: The numbers of a column of bins: ``"uniform"`` in each bin, whole or of a few digits (``Bins``);
             ``"midpoint"``, the mean of each bin's numbers; or ``"level"``, the bin's name.
         holes: Of a network with unobserved values, True for rows with as many nulls as the people's; else complete.
+            Where tables count these nulls as a level, holes are taken to depend on the variable's parents alone.
         progress: A bar on a terminal.
 
     Returns:
@@ -135,6 +137,7 @@ def sample_rows(
     """
     value = probabilities_given(probabilities, "sample_rows", InferenceError)
     check_graph(value)
+    value = of_people(value) if value.network.domain.holes else value
     check_whole_number("n", n, 0)
     domain, source = value.network.domain, generator(rng)
     bins = numbered(domain, numbers)
@@ -173,6 +176,34 @@ def people_of(domain: Domain) -> Domain:
     """The variables with their own levels, and for each with unobserved values an indicator of a missing one."""
     signs = {indicator(name): Categories(["no", YES]) for name in domain.holes}
     return Domain.of(dict(domain.complete.variables) | signs)
+
+
+def people_tables(network: Network, tables: Mapping[str, Reals], lead: int = 0) -> dict[str, Reals]:
+    """Tables over the people's own levels, and those of indicators, off ones that count nulls as a level, not normed.
+
+    Given a variable's parents neither its own holes nor theirs depend on it, so the part without a hole in the family
+    has the people's conditional law (proofs.md P135). ``lead`` axes come before the variable's.
+    """
+    codes, found = {name: hole_codes(network.domain[name]) for name in network.domain.holes}, dict[str, Reals]()
+    for name, table in tables.items():
+        for axis, one in enumerate(network.parents[name], lead + 1):
+            table = table.take(codes[one][1], axis=axis) if one in codes else table
+        if name in codes:
+            gone, table = (table.take(some, axis=lead) for some in ([codes[name][0]], codes[name][1]))
+            found[indicator(name)] = np.concatenate([table.sum(axis=lead, keepdims=True), gone], axis=lead)
+        found[name] = table
+    return found
+
+
+def of_people(probabilities: Probabilities) -> Probabilities:
+    """The people's probabilities, off those that count nulls as a level; even where no value is ever seen."""
+    network = probabilities.network
+    found = people_tables(network, probabilities.tables)
+    reasons = {indicator(name): network.parents[name] for name in network.domain.holes}
+    people = Network.of(people_of(network.domain), {**network.parents, **reasons}, Rules(network.rules.impossible))
+    sums = {name: table.sum(axis=0, keepdims=True) for name, table in found.items()}
+    even = {name: np.where(sums[name] > 0, table, 1.0) for name, table in found.items()}
+    return Probabilities(people, {name: table / table.sum(axis=0, keepdims=True) for name, table in even.items()})
 
 
 def without_indicators(rows: pd.DataFrame, signs: Mapping[str, str], *, holes: bool) -> pd.DataFrame:

@@ -240,6 +240,24 @@ def test_synthetic_rows_are_complete_or_have_the_holes_of_the_data():
     assert not holed[["z", "c"]].isna().to_numpy().any()
 
 
+def test_rows_of_tables_that_count_nulls_as_a_level_are_of_all_people():
+    """Those of a learned network: P(a | z) among observed ones, and holes as often as the tables have them."""
+    tables = {"z": [0.5, 0.5], "a": [[0.1, 0.3], [0.6, 0.2], [0.3, 0.5]], "c": [[0.2, 0.7, 0.4], [0.8, 0.3, 0.6]]}
+    value = dg.Probabilities(CHAIN, tables)
+    made, holed = (dg.sample_rows(value, 40_000, 0, holes=holes) for holes in (False, True))
+    assert list(made) == list(holed) == ["z", "a", "c"]
+    assert not made.isna().to_numpy().any()
+    limit = 5 * 0.5 / 20_000**0.5 + 0.005  # five deviations of a share among one level of z, and its chance number
+    for z, ones, gone in (("0", 0.6 / 0.7, 0.3), ("1", 0.2 / 0.5, 0.5)):
+        assert abs((made[made.z == z].a == "1").mean() - ones) < limit
+        assert abs(holed[holed.z == z].a.isna().mean() - gone) < limit
+    assert abs((made[made.a == "1"].c == "1").mean() - 0.3) < limit
+    assert dg.sample_rows(dg.Probabilities(CHAIN, tables | {"a": [[0, 0], [0, 0], [1, 1]]}), 9, 0).a.notna().all()
+    named = dg.Probabilities(ROOT, {"a": [0.4, 0.5, 0.1], "c": [[0.5] * 3] * 2})
+    assert set(dg.sample_rows(named, 200, 0).a) == {"0", "1"}
+    assert set(dg.sample_rows(named, 200, 0, holes=True).a.dropna()) == {"0", "1"}
+
+
 def test_a_variable_of_the_users_own_by_an_indicators_name_is_kept():
     network = dg.Network.of({"a": ["0", "1"], "a missing": ["no", "yes"]}, {})
     value = dg.Probabilities(network, {"a": [0.5, 0.5], "a missing": [0.5, 0.5]})
