@@ -3,18 +3,13 @@
 import signal
 import threading
 
-import numpy as np
 import pandas as pd
 import pytest
 
 import dpgraph as dg
 from dpgraph.inference import interruption
-from dpgraph.inference.counts import many_cells
-from dpgraph.inference.counts.cell_noise import CellNoise
-from dpgraph.inference.counts.dirichlet_multinomial import counts_sampler
 from dpgraph.inference.interruption import side_by_side
 from dpgraph.privacy import noise as noise_module
-from dpgraph.privacy.measurements import DiscreteLaplace
 
 pytestmark = pytest.mark.usefixtures("uncollected")
 
@@ -64,13 +59,3 @@ def test_what_has_not_begun_never_does(threads, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         side_by_side(interrupted, range(1000))
     assert interrupted.calls < 100
-
-
-def test_draws_of_many_cells_hear_an_interruption(monkeypatch):
-    """A thousand draws of 4096 cells."""
-    interrupted = Interrupted(many_cells.compiled(many_cells._kernels.picked_counts))
-    monkeypatch.setattr(many_cells, "compiled", lambda _: interrupted)
-    draw = counts_sampler([(np.zeros(4096, np.int64), CellNoise(DiscreteLaplace(2.0)))], np.ones(4096), 1000)
-    with pytest.raises(KeyboardInterrupt):
-        draw(np.random.default_rng(0), 1000)
-    assert interrupted.calls < 5000  # all draws take six calls each, and more

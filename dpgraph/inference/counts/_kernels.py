@@ -1,4 +1,4 @@
-"""The inner loops of the chain over one table of counts and of proposals by blocks: arrays in, arrays out.
+"""The inner loops of chains over one table of counts: arrays in, arrays out.
 
 The source is plain Python. numba compiles it; tests run it plain too, and both give the same draws.
 """
@@ -303,61 +303,3 @@ def follow(
         if sweep >= burn_in and (sweep - burn_in + 1) % thin == 0:
             drawn[(sweep - burn_in) // thin] = counts
             factors[(sweep - burn_in) // thin] = factor[0]
-
-
-def picked_counts(below: Reals, lows: Integers, group: Integers, uniforms: Reals) -> Integers:
-    """The count of each cell that a uniform number picks from its law, by bisection.
-
-    ``below`` has the running sums of each law's weights, the last infinite, shape (laws, values); the values of a law
-    begin at ``lows``, ``group`` is each cell's law.
-    """
-    counts = np.empty(group.size, np.int64)
-    for k in range(group.size):
-        law, uniform = group[k], uniforms[k]
-        first, last = 0, below.shape[1] - 1
-        while first < last:
-            middle = (first + last) // 2
-            if below[law, middle] <= uniform:
-                first = middle + 1
-            else:
-                last = middle
-        counts[k] = lows[law] + first
-    return counts
-
-
-def partial_sums(weights: Reals, sums: Reals) -> None:
-    """The law of the sum of the first k numbers for each k, added to the zeros of ``sums``, shape (numbers, sums).
-
-    ``weights`` are those of 0, 1, ... for each number, shape (numbers, values).
-    """
-    numbers, values = weights.shape
-    sums[0, :values] = weights[0]
-    for k in range(1, numbers):
-        for value in range(values):
-            weight = weights[k, value]
-            if weight > 0.0:
-                for rest in range(sums.shape[1] - value):
-                    sums[k, rest + value] += weight * sums[k - 1, rest]
-
-
-def propose(rng: np.random.Generator, weights: Reals, sums: Reals, share: Reals, blocks: Integers) -> None:
-    """Draws the sum of blocks, then blocks that add up to it, into each row of ``blocks``, shape (proposals, cells).
-
-    ``weights`` are those of each block of each cell, shape (cells, values), ``sums`` their ``partial_sums``, ``share``
-    the cumulative shares of the sums of blocks.
-    """
-    cells, values = weights.shape
-    for row in range(blocks.shape[0]):
-        rest = min(np.searchsorted(share, rng.random() * share[-1], side="right"), share.size - 1)
-        for k in range(cells - 1, 0, -1):
-            target, below, chosen = rng.random() * sums[k, rest], 0.0, 0
-            for value in range(min(values, rest + 1)):
-                weight = weights[k, value] * sums[k - 1, rest - value]
-                if weight > 0.0:
-                    chosen = value
-                    below += weight
-                    if below > target:
-                        break
-            blocks[row, k] = chosen
-            rest -= chosen
-        blocks[row, 0] = rest

@@ -1,32 +1,28 @@
 """Exact draws of Dirichlet-multinomial counts given noisy counts: sums by convolution, then draws given the sum.
 
 P(s | y) is proportional to prod_k Gamma(a_k + s_k) / s_k! noise(y_k - s_k) on sum(s) = n (proofs.md P56). Cells are
-independent but for their sum, which is drawn in halves (``integer_sums``), or by rejection from blocks where noise is
-wide. Cut are counts beyond 40 noise scales of a cell, and tails of mass below 1e-15 of a convolution.
+independent but for their sum, which is drawn in halves (``integer_sums``). Counts far from the noisy ones and tails of
+mass below 1e-15 of a convolution are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 
 import numpy as np
+from scipy.special import gammaln
 
-from dpgraph.inference.counts.block_proposals import LogPrior, draw_by_blocks, log_mass, log_prior_of
 from dpgraph.inference.counts.cell_noise import CellNoise
-from dpgraph.inference.counts.integer_sums import SumTree, tilt_to, tilted_law
-from dpgraph.inference.counts.many_cells import NEAR, SEEN, ManyCells, many_cells
-from dpgraph.inference.interruption import interruptible
+from dpgraph.inference.counts.integer_sums import Mass, SumTree, tilt_to, tilted_law
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.measurements import NoiseLaw
 from dpgraph.structure.tables import Integers, Reals
 
-#: The numbers of all windows together from which on counts are drawn by blocks.
-WIDE = 2048
-#: Noisy versions from which on windows are cut by what all say; points they are searched at; log likelihoods below the
-#: best that are kept.
-MANY, POINTS, DEPTH = 16, 256, 45.0
+LogPrior = Callable[[Integers], Reals]
+#: Mass beyond the window of a cell.
+EDGE = 1e-15
 #: An unknown n: log weight below the mode's at which to stop, and the most tilts.
 NEGLIGIBLE, MOST_BANDS = 35.0, 60
 
@@ -41,154 +37,110 @@ def sample_counts(
     *,
     log_prior_n: LogPrior | None = None,
 ) -> Integers:
-    """``sample_latent_counts`` of one noisy version; the likelihood of sum-zero noise is that of independent noise."""
-    y = np.asarray(noisy, np.int64)
+    """Independent draws of the exact counts behind noisy ones, shape (size, K).
+
+    Counts are not negative and add up to n where it is known. ``concentration`` has the Dirichlet concentrations of the
+    cells' probabilities. Where n is None ``log_prior_n`` is log p(n) up to a constant for a vector of n, flat if left
+    out; a noisy measurement of n belongs there too.
+    """
+    y, alpha = np.asarray(noisy, np.int64), np.asarray(concentration, float)
     if n is None and law.sums_to_zero:
         raise InferenceError("noise that sums to zero shows n; give it")
-    return sample_latent_counts([(y, CellNoise(law))], concentration, n, rng, size, log_prior_n=log_prior_n)
-
-
-def sample_latent_counts(
-    measured: Sequence[tuple[Integers, CellNoise]],
-    concentration: Reals,
-    n: int | None,
-    rng: np.random.Generator,
-    size: int,
-    *,
-    log_prior_n: LogPrior | None = None,
-) -> Integers:
-    """Independent draws of exact counts behind noisy versions of them, each with the law of the noise in its cells.
-
-    Shape (size, K): not negative, each row summing to n where it is known. ``concentration`` has the Dirichlet
-    concentrations of the cells' probabilities. Where n is None ``log_prior_n`` is log p(n) up to a constant for a
-    vector of n, flat if left out; a noisy measurement of n belongs there too.
-    """
-    sampled = counts_sampler(measured, concentration, n, log_prior_n=log_prior_n)
-    # Compiled loops take the random generator, which numba unpacks: no signal may be heard there.
-    return interruptible(lambda _: sampled(rng, size))
-
-
-def counts_sampler(
-    measured: Sequence[tuple[Integers, CellNoise]],
-    concentration: Reals,
-    n: int | None,
-    *,
-    log_prior_n: LogPrior | None = None,
-) -> Callable[[np.random.Generator, int], Integers]:
-    """``sample_latent_counts`` as a function that draws so many: the rest is computed once."""
-    alpha = np.asarray(concentration, float)
-    for y, _ in measured:
-        if y.ndim != 1 or y.size == 0 or alpha.shape != y.shape:
-            raise InferenceError(f"concentration must have the shape of noisy, one axis; got {alpha.shape}")
+    if y.ndim != 1 or y.size == 0 or alpha.shape != y.shape:
+        raise InferenceError(f"concentration must have the shape of noisy, one axis; got {alpha.shape}")
     if not (np.isfinite(alpha).all() and (alpha > 0).all()):
         raise InferenceError("every concentration must be a finite number above 0")
     if n is not None and n < 0:
         raise InferenceError(f"n must be at least 0; got {n}")
-    lows, highs = _windows(measured, n)
-    by_sums = cache(lambda: _by_sums(measured, alpha, n, lows, highs, log_prior_n))
-    if int((highs - lows).sum()) < WIDE:
-        return by_sums()
+    noise = CellNoise(law)  # the likelihood of sum-zero noise is that of independent noise
 
-    def sampled(rng: np.random.Generator, size: int) -> Integers:
-        drawn = draw_by_blocks(measured, alpha, lows, highs, n, rng, size, log_prior_n=log_prior_n)
-        return by_sums()(rng, size) if drawn is None else drawn
-
-    return sampled
+    if n is not None:
+        return SumTree(_given_total(y, noise, alpha, n), n).draw(np.full(size, n), rng)
+    half = noise.reach + 2 * noise.deviation * np.sqrt(y.size)
+    laws = _Laws.of(y, noise, alpha, int(half) + 1, None)
+    return _unknown_total(laws, lambda m: _log_mass(alpha, m) + (log_prior_n(m) if log_prior_n else 0.0), rng, size)
 
 
-def _by_sums(
-    measured: Sequence[tuple[Integers, CellNoise]],
-    alpha: Reals,
-    n: int | None,
-    lows: Integers,
-    highs: Integers,
-    log_prior_n: LogPrior | None,
-) -> Callable[[np.random.Generator, int], Integers]:
-    """Draws given the sum, half by half."""
-    laws = many_cells(measured, alpha, n) or FewCells(_cells(measured, alpha, lows, highs))
-    if n is None:
-        return _unknown_total(laws, lambda m: log_mass(alpha, m) + (0.0 if log_prior_n is None else log_prior_n(m)))
-    if isinstance(laws, ManyCells):
-        tilted = laws.tilted(laws.tilt_to(n))
-        return lambda rng, size: tilted.draw(np.full(size, n), rng)
-    tilt = laws.tilt_to(n)
-    tree = SumTree(tuple(tilted_law(low, log, tilt)[0] for low, log in laws.logs), n)
-    return lambda rng, size: tree.draw(np.full(size, n), rng)
-
-
-@dataclass(frozen=True)
-class FewCells:
-    """Where the values of each cell begin, and their log weights."""
+@dataclass(frozen=True, eq=False)
+class _Laws:
+    """Log weights of the counts of cells: where each law begins and its weights, and the law of each cell."""
 
     logs: list[tuple[int, Reals]]
+    group: Integers
+
+    @classmethod
+    def of(cls, y: Integers, noise: CellNoise, alpha: Reals, half: int, n: int | None) -> _Laws:
+        """log Gamma(a + s) / s! noise(y - s) for s near y; cells of the same y and a have one law."""
+        values, group = np.unique(np.stack([y, alpha]), axis=1, return_inverse=True)
+        logs: list[tuple[int, Reals]] = []
+        for value, a in values.T.tolist():
+            centre = int(np.clip(value, 0, n))
+            s = np.arange(max(0, centre - half), 1 + min(centre + half, centre + half if n is None else n))
+            prior = 0.0 if a == 1 else gammaln(a + s) - gammaln(s + 1.0)
+            logs.append((int(s[0]), prior + noise.log(value - s)))
+        return cls(logs, group.reshape(-1))
+
+    @cached_property
+    def many(self) -> Integers:
+        """How many cells have each law."""
+        return np.bincount(self.group)
 
     @property
     def ends(self) -> tuple[int, int]:
         """The least and the largest sum."""
-        return sum(low for low, _ in self.logs), sum(low + log.size - 1 for low, log in self.logs)
+        highest = [low + log.size - 1 for low, log in self.logs]
+        return int(self.many @ [low for low, _ in self.logs]), int(self.many @ highest)
 
     def tilt_to(self, total: float, tilt: float = 0.0) -> float:
-        """The tilt at which the means add up to the total."""
-        return tilt_to(self.logs, total, tilt)
+        """The tilt at which the means of the cells add up to the total."""
+        return tilt_to(self.logs, total, tilt, self.many)
+
+    def tilted(self, tilt: float) -> tuple[tuple[Mass, ...], float]:
+        """The law of each cell times exp(tilt s), and the log of the mass of all."""
+        laws, scales = zip(*(tilted_law(low, log, tilt) for low, log in self.logs), strict=True)
+        return tuple(laws[which] for which in self.group.tolist()), float(self.many @ scales)
 
 
-def _windows(measured: Sequence[tuple[Integers, CellNoise]], n: int | None) -> tuple[Integers, Integers]:
-    """The least and the largest count of each cell that matters."""
-    best, narrow = min(measured, key=lambda pair: pair[1].deviation)
-    if n is None:
-        centres, half = np.maximum(best, 0), narrow.reach + 2 * narrow.deviation * np.sqrt(best.size)
-    else:
-        centres, half = np.clip(best, 0, n), narrow.reach + abs(n - int(np.clip(best, 0, n).sum()))
-    lows = np.maximum(0, centres - int(half) - 1)
-    highs = centres + int(half) + 1 if n is None else np.minimum(n, centres + int(half) + 1)
-    return _narrowed(measured, lows, highs, n) if n is not None and len(measured) >= MANY else (lows, highs)
+def _given_total(y: Integers, noise: CellNoise, alpha: Reals, n: int) -> tuple[Mass, ...]:
+    """The laws of cells tilted to n, on windows that are doubled until hardly any mass lies beyond."""
+    half = int(noise.reach) + 1
+    while True:
+        laws = _Laws.of(y, noise, alpha, half, n)
+        least, most = laws.ends
+        if least <= n <= most:
+            tilt = laws.tilt_to(n)
+            if not any(_cut(low, log, tilt, n) for low, log in laws.logs):
+                return laws.tilted(tilt)[0]
+        half *= 2
 
 
-def _narrowed(
-    measured: Sequence[tuple[Integers, CellNoise]], lows: Integers, highs: Integers, n: int
-) -> tuple[Integers, Integers]:
-    """Windows of many noisy versions together, each cut where their log-concave likelihood is negligible.
-
-    As far as the modes of the cells miss n together, each window is wider at both ends.
-    """
-    cells = np.arange(lows.size)
-    for _ in range(2):
-        grid = lows + (highs - lows) * np.arange(POINTS + 1)[:, None] // POINTS
-        log = sum((noise.log(y - grid) for y, noise in measured), np.zeros(grid.shape))
-        kept = log >= log.max(axis=0) - DEPTH
-        first = np.maximum(kept.argmax(axis=0) - 1, 0)
-        last = np.minimum(POINTS - kept[::-1].argmax(axis=0) + 1, POINTS)
-        between = -(-(highs - lows).sum() // POINTS)  # how far the modes may be from the best points together
-        missed = abs(n - int(grid[log.argmax(axis=0), cells].sum())) + between
-        lows, highs = np.maximum(lows, grid[first, cells] - missed), np.minimum(highs, grid[last, cells] + missed)
-    return lows, highs
+def _cut(low: int, log: Reals, tilt: float, n: int) -> bool:
+    """True for a law with mass at an end of its window and possible counts beyond."""
+    moved = log + tilt * np.arange(log.size)
+    ends = moved[[0, -1]][[low > 0, low + log.size - 1 < n]]
+    return bool((ends > moved.max() + np.log(EDGE)).any())
 
 
-def _cells(
-    measured: Sequence[tuple[Integers, CellNoise]], alpha: Reals, lows: Integers, highs: Integers
-) -> list[tuple[int, Reals]]:
-    """For each cell log Gamma(a + s) / s! prod noise(y - s) on its window, and where that begins."""
-    logs: list[tuple[int, Reals]] = []
-    for k, (low, high) in enumerate(zip(lows.tolist(), highs.tolist(), strict=True)):
-        s = np.arange(low, high + 1)
-        log = log_prior_of(alpha[k : k + 1], s[:, None])[:, 0]
-        for y, noise in measured:
-            log = log + noise.log(y[k] - s)
-        logs.append((low, log))
-    return logs
+def _log_mass(alpha: Reals, n: Integers) -> Reals:
+    """log of n! / Gamma(A + n), A the sum of the concentrations."""
+    return gammaln(n + 1.0) - gammaln(n + float(alpha.sum()))
 
 
 @dataclass(frozen=True)
 class _Band:
     """The totals ``n`` near the mean of one exponential tilt, and the log of their posterior weights."""
 
-    draw: Callable[[Integers, np.random.Generator], Integers]
+    tree: SumTree
     n: Integers
     tilt: float
     mean: float
-    reach: float
     spread: float
     log: Reals
+
+    @property
+    def reach(self) -> float:
+        """How far from the mean the totals are used."""
+        return 2 + 4 * self.spread
 
     def between(self, low: float, high: float) -> tuple[Integers, Reals]:
         """The totals from low to high, and their log weights."""
@@ -196,55 +148,37 @@ class _Band:
         return self.n[inside], self.log[inside]
 
 
-def _band(laws: FewCells | ManyCells, tilt: float, log_total: LogPrior) -> _Band:
+def _band(laws: _Laws, tilt: float, log_total: LogPrior) -> _Band:
     """Adds up the tilted cells; log P(n | y) = log of their law - tilt n + log of their sums + log of the total's."""
-    if isinstance(laws, ManyCells):
-        tilted = laws.tilted(tilt)
-        total = tilted.sum_law(laws.many)
-        lowest, highest = laws.ends
-        ends = total.centre - SEEN * total.spread - 2, total.centre + SEEN * total.spread + 2
-        n = np.arange(max(lowest, int(ends[0])), min(highest, int(ends[1])) + 1)
-        weight, scale, draw, near = total.at(n), tilted.log_scale, tilted.draw, NEAR
-    else:
-        cells, scales = zip(*(tilted_law(low, log, tilt) for low, log in laws.logs), strict=True)
-        tree = SumTree(cells)
-        n, weight, scale, draw, near = tree.law.values, tree.law.weight, sum(scales), tree.draw, 4.0
-    weight = weight / weight.sum()
+    cells, scale = laws.tilted(tilt)
+    tree = SumTree(cells)
+    n, weight = tree.law.values, tree.law.weight
     mean = float(weight @ n)
     spread = float(np.sqrt(weight @ (n - mean) ** 2))
     with np.errstate(divide="ignore"):
         log = np.log(weight) - tilt * n + scale + log_total(n)
-    return _Band(draw, n, tilt, mean, 2 + near * spread, spread, log)
+    return _Band(tree, n, tilt, mean, spread, log)
 
 
-def _unknown_total(laws: FewCells | ManyCells, log_total: LogPrior) -> Callable[[np.random.Generator, int], Integers]:
+def _unknown_total(laws: _Laws, log_total: LogPrior, rng: np.random.Generator, size: int) -> Integers:
     """Draws n, then the cells given n.
 
     n's posterior may be far wider than the tilted cells' sum, so it is pieced together from several tilts, each used
-    within four standard deviations of its mean, or fewer where cells are many.
+    within four standard deviations of its mean.
     """
     pieces = _pieces(laws, log_total)
-    n = np.concatenate([values for _, values, _ in pieces])
     log = np.concatenate([log for _, _, log in pieces])
     weight = np.exp(log - log.max())
-    weight /= weight.sum()
-
-    def draw(rng: np.random.Generator, size: int) -> Integers:
-        totals = rng.choice(n, size=size, p=weight)
-        drawn: Integers | None = None
-        for band, values, _ in pieces:
-            mine = (totals >= values[0]) & (totals <= values[-1])
-            if mine.any():
-                some = band.draw(totals[mine], rng)
-                drawn = np.zeros((size, some.shape[1]), np.int64) if drawn is None else drawn
-                drawn[mine] = some
-        assert drawn is not None
-        return drawn
-
-    return draw
+    totals = rng.choice(np.concatenate([n for _, n, _ in pieces]), size=size, p=weight / weight.sum())
+    drawn = np.zeros((size, len(laws.group)), np.int64)
+    for band, n, _ in pieces:
+        mine = (totals >= n[0]) & (totals <= n[-1])
+        if mine.any():
+            drawn[mine] = band.tree.draw(totals[mine], rng)
+    return drawn
 
 
-def _pieces(laws: FewCells | ManyCells, log_total: LogPrior) -> list[tuple[_Band, Integers, Reals]]:
+def _pieces(laws: _Laws, log_total: LogPrior) -> list[tuple[_Band, Integers, Reals]]:
     """Bands about the mode of n's posterior, then outwards until nothing is left; their values and log weights."""
     band = _band(laws, 0.0, log_total)
     for _ in range(20):
@@ -268,7 +202,7 @@ def _pieces(laws: FewCells | ManyCells, log_total: LogPrior) -> list[tuple[_Band
     return pieces
 
 
-def _next_band(laws: FewCells | ManyCells, last: _Band, edge: int, side: int, log_total: LogPrior) -> _Band:
+def _next_band(laws: _Laws, last: _Band, edge: int, side: int, log_total: LogPrior) -> _Band:
     """The band beyond an edge that still reaches back to it."""
     lowest, highest = laws.ends
     step = last.reach

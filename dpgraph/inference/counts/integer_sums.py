@@ -72,17 +72,22 @@ def _without_tails(low: int, weight: Reals) -> Mass:
     return Mass(low + first, kept / kept.sum())
 
 
-def tilt_to(logs: list[tuple[int, Reals]], total: float, tilt: float = 0.0) -> float:
-    """The tilt at which the integers' means sum to the total; ``logs`` says where each begins, and its log weights."""
+def tilt_to(logs: list[tuple[int, Reals]], total: float, tilt: float = 0.0, many: Integers | None = None) -> float:
+    """The tilt at which the integers' means sum to the total.
+
+    ``logs`` says where each integer begins, and its log weights; ``many`` how many integers have that law, else one.
+    """
+    counts = np.ones(len(logs), np.int64) if many is None else many
     step = max(log.size for _, log in logs) // COARSE
-    if step > 1 and total < sum(low + (log.size - 1) // step * step for low, log in logs):
-        tilt = newton(_moments_of(logs, step), total, tilt)
-    return newton(_moments_of(logs, 1), total, tilt)
+    if step > 1 and total < counts @ [low + (log.size - 1) // step * step for low, log in logs]:
+        tilt = _newton(_moments_of(logs, counts, step), total, tilt)
+    return _newton(_moments_of(logs, counts, 1), total, tilt)
 
 
-def _moments_of(logs: list[tuple[int, Reals]], step: int) -> Callable[[float], tuple[float, float]]:
+def _moments_of(logs: list[tuple[int, Reals]], many: Integers, step: int) -> Callable[[float], tuple[float, float]]:
     """Mean and variance of the sum at a tilt, from every so many values of each integer."""
-    parts = [_moments_of_part(part, step) for part in _in_parts([(low, log[::step]) for low, log in logs])]
+    coarse = [(low, log[::step]) for low, log in logs]
+    parts = [_moments_of_part(coarse[part], many[part], step) for part in _in_parts([log.size for _, log in coarse])]
 
     def moments(tilt: float) -> tuple[float, float]:
         means, variances = zip(*(part(tilt) for part in parts), strict=True)
@@ -91,23 +96,23 @@ def _moments_of(logs: list[tuple[int, Reals]], step: int) -> Callable[[float], t
     return moments
 
 
-def _in_parts(logs: list[tuple[int, Reals]]) -> Iterator[list[tuple[int, Reals]]]:
+def _in_parts(sizes: list[int]) -> Iterator[slice]:
     """Groups of integers that fit the processor's cache with the arrays computed of them."""
-    part: list[tuple[int, Reals]] = []
-    held = 0
-    for one in logs:
-        if part and held + one[1].size > CACHED:
-            yield part
-            part, held = [], 0
-        part.append(one)
-        held += one[1].size
-    yield part
+    first = held = 0
+    for at, size in enumerate(sizes):
+        if at > first and held + size > CACHED:
+            yield slice(first, at)
+            first, held = at, 0
+        held += size
+    yield slice(first, len(sizes))
 
 
-def _moments_of_part(logs: list[tuple[int, Reals]], step: int) -> Callable[[float], tuple[float, float]]:
+def _moments_of_part(
+    logs: list[tuple[int, Reals]], many: Integers, step: int
+) -> Callable[[float], tuple[float, float]]:
     """Mean and variance of the sum of some integers at a tilt, their values side by side."""
     sizes = np.array([log.size for _, log in logs])
-    lows, log = sum(low for low, _ in logs), np.concatenate([log for _, log in logs])
+    lows, log = int(many @ [low for low, _ in logs]), np.concatenate([log for _, log in logs])
     starts, whose = np.cumsum(sizes) - sizes, np.repeat(np.arange(sizes.size), sizes)
     above = step * (np.arange(log.size) - starts[whose]).astype(float)
 
@@ -117,12 +122,12 @@ def _moments_of_part(logs: list[tuple[int, Reals]], step: int) -> Callable[[floa
         totals = np.add.reduceat(weight, starts)
         means = np.add.reduceat(weight * above, starts) / totals
         squares = np.add.reduceat(weight * (above - means[whose]) ** 2, starts)
-        return lows + float(means.sum()), float((squares / totals).sum())
+        return lows + float(many @ means), float(many @ (squares / totals))
 
     return moments
 
 
-def newton(moments: Callable[[float], tuple[float, float]], total: float, tilt: float) -> float:
+def _newton(moments: Callable[[float], tuple[float, float]], total: float, tilt: float) -> float:
     """The tilt at which a mean is the total: it grows by the variance. Newton's method, kept in a bracket."""
     below, above, span = -np.inf, np.inf, max(1.0, abs(tilt))
     for _ in range(100):

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln
 
-from dpgraph.inference.counts import dirichlet_multinomial, integer_sums
+from dpgraph.inference.counts import integer_sums
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.dirichlet_multinomial import sample_counts
 from dpgraph.privacy.errors import InferenceError
@@ -213,7 +213,6 @@ def test_draws_are_reproducible_and_made_together(monkeypatch):
 
     for name in calls:
         monkeypatch.setattr(integer_sums, name, counted(name))
-    monkeypatch.setattr(dirichlet_multinomial, "WIDE", 1 << 60)  # not by blocks
     noisy = np.array([100, 250, 30, 0, -20, 400, 100, 150])
 
     def drawn(size):
@@ -242,24 +241,29 @@ def test_what_has_no_posterior_is_refused(arguments, message):
         sample_counts(np.array(noisy), law, np.array(concentration), n, np.random.default_rng(0), 2)
 
 
-def test_many_versions_narrow_the_windows_and_leave_the_law():
-    """Three hundred noisy versions of a table of two cells: the law of the first cell enumerated without windows.
+def test_windows_are_wide_enough_for_the_sum():
+    """4096 cells, each released 30 scales below 0, of mean 50: noise then tilts all of them alike, so every table with
+    the sum is as likely as any other and counts are near geometric. Six standard errors of the spread."""
+    found = sample_counts(np.full(4096, -60), LAWS[0], np.ones(4096), 4096 * 50, np.random.default_rng(9), 2)
+    assert (found.sum(axis=1) == 4096 * 50).all()
+    assert found.std() == pytest.approx(np.sqrt(50 * 51), abs=4.7)
 
-    20 000 draws; a chi-square of level 1e-6 of counts pooled to tens sees a shift of a tenth of a standard deviation.
-    """
-    rng, n, law = np.random.default_rng(8), 4000, DiscreteLaplace(900.0)
-    noisy = np.rint(np.array([1500, 2500]) + rng.laplace(0, 900, (300, 2))).astype(np.int64)
-    versions = [(y, CellNoise(law)) for y in noisy]
-    first = np.arange(n + 1)
-    log = sum(-(np.abs(y[0] - first) + np.abs(y[1] - (n - first))) / 900.0 for y, _ in versions)
-    weight = np.exp(log - log.max())
-    lows, highs = dirichlet_multinomial._windows(versions, n)
-    assert (highs - lows < n / 2).all()
-    outside = np.r_[weight[: lows[0]], weight[highs[0] + 1 :]].sum() / weight.sum()
-    assert outside < 1e-15
-    drawn = dirichlet_multinomial.sample_latent_counts(versions, np.ones(2), n, rng, 20_000)[:, 0]
-    expected = np.add.reduceat(weight / weight.sum(), first[::10]) * 20_000
-    observed = np.bincount(drawn // 10, minlength=expected.size).astype(float)
-    rare = expected < 10
-    expected, observed = (np.append(part[~rare], part[rare].sum()) for part in (expected, observed))
-    assert stats.chisquare(observed, expected).pvalue > 1e-6
+
+@pytest.mark.parametrize("n", [9, None])
+def test_cells_that_share_a_law_follow_it(n):
+    """As the enumerated posteriors above: of five cells four have the same noisy count and prior; totals below 60 have
+    all but 1e-8 of the mass, of which those above 14 are pooled."""
+    noisy, alpha = [2, 2, -3, 2, 2], np.full(5, 0.5)
+    draws = sample_counts(np.array(noisy), DiscreteLaplace(1.0), alpha, n, np.random.default_rng(10), 50_000)
+    if n is not None:
+        assert chi_square(draws, *posterior(noisy, DiscreteLaplace(1.0), alpha, [n])) > 1e-6
+        return
+    s, total = np.arange(200), np.ones(1)
+    for y in noisy:
+        total = np.convolve(total, np.exp(gammaln(0.5 + s) - gammaln(s + 1) - np.abs(y - s)))
+    m = np.arange(total.size)
+    weight = total * np.exp(gammaln(m + 1) - gammaln(m + 2.5))
+    expected = weight / weight.sum() * len(draws)
+    seen = np.bincount(draws.sum(axis=1), minlength=15)
+    observed, wanted = np.append(seen[:15], seen[15:].sum()), np.append(expected[:15], expected[15:].sum())
+    assert stats.chisquare(observed, wanted).pvalue > 1e-6

@@ -82,12 +82,12 @@ def test_a_tilt_is_found_from_far_away_and_for_sums_at_the_ends(start, share):
 def test_few_values_are_looked_at_only_where_they_reach_the_sum(monkeypatch):
     """Else the search for a tilt would run away and come back: a sum that only the last values have."""
     tilts = []
-    real = integer_sums.newton
+    real = integer_sums._newton
 
     def watched(moments, *rest):
         return real(lambda tilt: tilts.append(tilt) or moments(tilt), *rest)
 
-    monkeypatch.setattr(integer_sums, "newton", watched)
+    monkeypatch.setattr(integer_sums, "_newton", watched)
     tilt_to([(0, -np.arange(5000) / 100)] * 3, 3 * 4999 - 1.0)
     assert max(map(abs, tilts)) < 100
 

@@ -2,7 +2,7 @@
 
 from tests.mutants.planting import Mutant
 
-MANY = "tests/inference/counts/test_many_cells.py"
+COUNTS = "tests/inference/counts/test_dirichlet_multinomial.py"
 NOISE = "tests/privacy/test_noise.py"
 
 MUTANTS = (
@@ -28,24 +28,17 @@ MUTANTS = (
         (f"{NOISE}::test_uniform_numbers_are_uniform",),
     ),
     Mutant(
-        "half of the cells kept whatever is left for the others",
-        "inference/counts/many_cells.py",
-        "if own.random() * rest.bound < rest.at(np.array([remaining]))[0]:",
-        "if rest.at(np.array([remaining]))[0] > 0:",
-        (f"{MANY}::test_draws_follow_the_enumerated_posterior",),
+        "windows of cells kept where the sum is far from the noisy counts",
+        "inference/counts/dirichlet_multinomial.py",
+        "(ends > moved.max() + np.log(EDGE)).any()",
+        "(ends > moved.max()).any()",
+        (f"{COUNTS}::test_windows_are_wide_enough_for_the_sum",),
     ),
     Mutant(
-        "a sum's law without its mean",
-        "inference/counts/many_cells.py",
-        "away = values - self.centre",
-        "away = values - int(self.centre)",
-        (f"{MANY}::test_the_law_of_a_sum_is_its_convolution",),
-    ),
-    Mutant(
-        "one seed for all draws of many cells",
-        "inference/counts/many_cells.py",
-        "own = np.random.default_rng(seeds[index])",
-        "own = np.random.default_rng(seeds[0])",
-        (f"{MANY}::test_draws_follow_the_enumerated_posterior",),
+        "laws that cells share counted once",
+        "inference/counts/dirichlet_multinomial.py",
+        "return np.bincount(self.group)",
+        "return np.ones(len(self.logs), np.int64)",
+        (f"{COUNTS}::test_cells_that_share_a_law_follow_it",),
     ),
 )
