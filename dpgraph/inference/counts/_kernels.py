@@ -217,7 +217,7 @@ def run(
 
 
 def sums_log(problem: MarginProblem, rest: Reals, one: int, other: int, steps: int) -> float:
-    """What noise gains as rows come to a cell, from another where there is one; ``rest`` is what is left of sums."""
+    """The gain in log density of rows for a cell, from ``other`` if at least 0; ``rest`` has the noise of all sums."""
     log = 0.0
     for m in range(problem.places.shape[0]):
         to: int = problem.places[m, one]
@@ -233,7 +233,7 @@ def sums_log(problem: MarginProblem, rest: Reals, one: int, other: int, steps: i
 
 
 def prior_log(concentration: float, count: int, steps: int) -> float:
-    """What the prior of a cell gains by so many rows more."""
+    """The gain in the log prior of a cell with ``steps`` more rows."""
     if concentration == 1.0:
         return 0.0
     more = math.lgamma(concentration + count + steps) - math.lgamma(count + steps + 1.0)
@@ -241,7 +241,7 @@ def prior_log(concentration: float, count: int, steps: int) -> float:
 
 
 def factor_log(problem: MarginProblem, counts: Integers, total: int, factor: float) -> float:
-    """The log probability of the counts given a factor of the concentrations, up to what does not depend on it."""
+    """The log probability of the counts given a factor of the concentrations, up to a constant."""
     mass = factor * problem.prior.sum()
     log = math.lgamma(mass) - math.lgamma(mass + total)
     for cell in range(counts.size):

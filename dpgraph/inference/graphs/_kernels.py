@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.inference.network._kernels import row_weighed
+
 Integers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 
@@ -41,18 +43,7 @@ def evidence_of(
         return total
     weight = np.zeros(grid.size)
     for row in range(rows):
-        inside = 0
-        for k in range(size):
-            inside += counts[row * size + k]
-        if inside == 0:
-            continue
-        for g in range(grid.size):
-            weight[g] += math.lgamma(grid[g]) - math.lgamma(grid[g] + inside)
-        for k in range(size):
-            held = counts[row * size + k]
-            if held > 0:
-                for g in range(grid.size):
-                    weight[g] += math.lgamma(grid[g] * centre[k] + held) - math.lgamma(grid[g] * centre[k])
+        row_weighed(grid, centre, counts[row * size : (row + 1) * size], weight)
     most = weight.max()
     return most + math.log(np.exp(weight - most).mean())
 

@@ -20,6 +20,7 @@ from dpgraph.inference.chains import Plan, TimeLimit, progress_bar, run_chains
 from dpgraph.inference.draws import warn_if_not_mixed
 from dpgraph.inference.graphs import _kernels as moves
 from dpgraph.inference.graphs.constraints import Limits
+from dpgraph.inference.graphs.field import along
 from dpgraph.inference.methods import Records
 from dpgraph.inference.network import _kernels
 from dpgraph.inference.network._kernels import RESIZES, Layout
@@ -221,7 +222,7 @@ def draw_averaged(
     for i, mine in enumerate(done):
         for j, (one, theta) in enumerate(mine.drawn[:kept]):
             for name, table in tables_from_flat(one, theta).items():
-                tables[name][i, j] = _widened(table, one.family(name), network.family(name))
+                tables[name][i, j] = along(table, one.family(name), network.family(name))
     turns, last = np.sum([mine.turns for mine in done], axis=0), done[0].columns()
     accepted = accepted_shares([mine.tally for mine in done])
     return PosteriorDraws(
@@ -240,13 +241,6 @@ def _union(start: Network, drawn: list[Network]) -> Network:
     names = start.domain.names
     found = {name: set[str]().union(*(one.parents[name] for one in drawn)) for name in names}
     return Network.of(start.domain, {name: [other for other in names if other in found[name]] for name in names})
-
-
-def _widened(table: Reals, family: Family, wide: Family) -> Reals:
-    """A table with the axes of a wider family, of length 1 where it does not vary."""
-    turned = np.transpose(table, [family.index(name) for name in wide if name in family])
-    sizes = iter(turned.shape)
-    return turned.reshape([next(sizes) if name in family else 1 for name in wide])
 
 
 class GraphChain:

@@ -86,7 +86,7 @@ def choose_network(noisy: Any, *, constraints: Constraints | None = None, progre
 
 
 def domain_of(model: Any) -> Domain:
-    """The domain of what ``learned_from`` makes of a model, before anything is chosen or drawn."""
+    """The domain of the result of ``learned_from``, before any choice or draw."""
     value, _ = released_value(model)
     if isinstance(value, NoisyCounts | NoisyCoefficients | JointCounts):
         return declared_domain(value).complete
@@ -97,7 +97,7 @@ def domain_of(model: Any) -> Domain:
 
 
 def pairs_that_hold(model: Any, names: Family) -> Pairs | None:
-    """What a release says of each pair of some variables; None if it lacks one, or has a graph of its own.
+    """The estimates of all pairs of some variables in a release; None if one is missing, or the release has a graph.
 
     Pairs count unobserved values, so of variables that have some they say nothing by themselves.
     """
@@ -118,7 +118,7 @@ def pairs_that_hold(model: Any, names: Family) -> Pairs | None:
 
 
 def learned_from(model: Any, constraints: Constraints | None = None) -> Any:
-    """What a release says, for models and questions: a posterior, or of tables without a graph a learned network.
+    """A posterior of a release for models and questions, or of tables without a graph a learned network.
 
     Anything else is returned as it is.
 
@@ -169,10 +169,9 @@ def choose_within(noisy: Any, constraints: Limits, *, grow: bool = True) -> Lear
 def fitted_model(pairs: Pairs, constraints: Limits, near: Field | None = None) -> tuple[Field, dict[Pair, float]]:
     """The field over the tree that loses the least of the pairs, and how far it is from those outside the tree.
 
-    Where tables of three variables were measured, the joint of all variables is one clique. Else a tree holds the most
-    dependent pairs within its cells. While cells are short it is chosen again, up to ``ROUNDS`` times: the score of a
-    pair inside is then the strength of its term, that of one outside its distance from the field. A field ``near``,
-    whose cells were too few, is followed by one of ``MORE_CELLS``.
+    With tables of three variables and a small domain, all variables are one clique. Else the tree holds the most
+    dependent pairs; while cells are short it is chosen again, up to ``ROUNDS`` times, pairs inside scored by the
+    strengths of their terms and pairs outside by their errors. After a field ``near`` the tree has ``MORE_CELLS``.
     """
     domain = constraints.domain
     if is_small(domain) and any(len(block) > 2 for block in pairs.residuals):

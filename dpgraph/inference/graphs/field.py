@@ -132,7 +132,7 @@ class Field:
     def _given(self, at: int, names: Family) -> Part:
         """The probabilities of a clique's cells given some of its variables."""
         table, clique = self.tables[at], self.tree.cliques[at]
-        total = _along(_margin([(table, clique)], names), names, clique)
+        total = along(_margin([(table, clique)], names), names, clique)
         return table / np.where(total > 0, total, 1.0), clique
 
     def entropy(self, names: frozenset[str]) -> float:
@@ -189,7 +189,7 @@ def _one_by_one(table: Reals) -> list[Reals]:
     return [*_one_by_one(first.reshape(-1, *shape[:cut])), *_one_by_one(last.reshape(-1, *shape[cut:]))]
 
 
-def _along(table: Reals, axes: Family, onto: Family) -> Reals:
+def along(table: Reals, axes: Family, onto: Family) -> Reals:
     """A table as one over more variables, of length 1 along those that it lacks."""
     turned = np.transpose(table, [axes.index(name) for name in onto if name in axes])
     sizes = iter(turned.shape)

@@ -352,17 +352,11 @@ def noise_of_few(cells: Cells, members: Integers, last: int, decay: Reals, noise
 def sum_over_tables(
     edges: Integers, many: int, first: int, last: int, term: Reals, part: Reals, number: Reals
 ) -> None:  # fmt: skip
-    """P(released | N, state) of ``many`` cells, N = first, ..., last, over their tables, up to one constant each.
+    """Sets ``number`` to P(released | N, state) of ``many`` cells, N = first, ..., last, up to one constant each.
 
-    Args:
-        edges: Where each field's columns start, and the end.
-        many: The number of cells.
-        first: The least number of entries.
-        last: The largest.
-        term: The factor of n entries in a column, p^n / n! P(released | n), shape (columns, FEW_ENTRIES + 1, LANES).
-        part: Overwritten: row w is for n entries in the columns of the field up to w, the sum over their tables of
-            the products of their terms; of the same shape.
-        number: Overwritten by P(released | N, state), shape (FEW_ENTRIES + 1, LANES).
+    ``term`` has the factor of n entries in a column, p^n / n! P(released | n), shape (columns, FEW_ENTRIES + 1, LANES).
+    Row w of ``part`` is set to the sum over tables of n entries in the columns of the field up to w of the products of
+    their terms.
     """
     for f in range(edges.size - 1):
         a, b = edges[f], edges[f + 1]

@@ -115,26 +115,12 @@ def draw_markov(
     compiled: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> MarkovDraws:
-    """Draws states, transitions and emissions given a release; several sampler chains side by side.
+    """Draws states, transitions and emissions given a release; several sampler chains (``copies``) side by side.
 
-    Args:
-        given: The released cells; the chains share one copy, or have one each.
-        states: The number of hidden states, at most the number of observed cells.
-        rng: Randomness for post-processing.
-        prior: Concentrations; 1 everywhere by default.
-        sampler: ``"blocked"`` draws whole chains of states, ``"collapsed"`` single states with the transitions
-            integrated out, as the paper.
-        inference: ``"noise-aware"`` or ``"plug-in"``.
-        copies: Independent sampler chains.
-        iterations: Draws of each after burn-in.
-        burn_in: Sweeps before the first draw, while the sizes of moves adapt.
-        effects: True if sequences have emission effects of their own.
-        known: The state of each cell where it is not hidden, shape (chains, steps); transitions then say nothing.
-        compiled: False runs the same loops as plain Python: the same draws, a hundred times slower, for tests.
-        progress: Called with the number of each sweep when all chains have made as many more on average.
-
-    Raises:
-        InferenceError: If a setting is out of range.
+    ``"blocked"`` draws whole chains of states, ``"collapsed"`` single states with the transitions integrated out, as
+    the paper. ``effects`` gives sequences emission effects of their own. ``known`` has the state of each cell where it
+    is not hidden, shape (chains, steps); transitions then say nothing. Without ``compiled`` the same loops run as plain
+    Python, for tests. An InferenceError names a setting that is out of range.
     """
     check_settings(states, sampler, inference, {"chains": copies, "iterations": iterations, "burn_in": burn_in})
     if states > given.observed.sum():
@@ -294,13 +280,7 @@ def alike_cells(released: Integers, squares: Reals) -> npt.NDArray[np.int32]:
     """Numbers of cells, the same where the noise law is the same, up to a factor, for each block of numbers of entries.
 
     Laplace noise does not tell values below 0 apart, nor values above the most entries of the block (proofs.md P125).
-
-    Args:
-        released: Shape (..., columns).
-        squares: The cost of a unit of noise^2, shape (columns,).
-
-    Returns:
-        A number that alike cells share, shape (ways to cut, blocks, cells).
+    ``squares`` has the cost of a unit of noise^2, shape (columns,). Shape (ways to cut, blocks, cells).
     """
     import pandas as pd
 

@@ -395,6 +395,20 @@ def centre_drawn(
         centre[k] /= total
 
 
+def tables_opened(
+    rng: np.random.Generator, concentration: float, centre: Reals, held: Integers, opened: Integers
+) -> int:
+    """Adds the tables that ``held`` open in a Chinese restaurant to ``opened``, by level; returns how many."""
+    tables = 0
+    for k in range(centre.size):
+        mine = concentration * centre[k]
+        for i in range(held[k]):
+            if rng.random() * (mine + i) < mine:
+                opened[k] += 1
+                tables += 1
+    return tables
+
+
 def relearned_within(
     rng: np.random.Generator, prior: Reals, counts: Integers, grid: Reals, spread: float, centre: Reals, weight: Reals
 ) -> None:
@@ -408,27 +422,14 @@ def relearned_within(
     for g in range(grid.size):
         weight[g] = 0.0
     for first in range(0, counts.size, levels):
-        total, mass = 0, mass_within(prior, first, centre)
-        for k in range(levels):
-            total += counts[first + k]
-        for g in range(grid.size if total > 0 else 0):
-            weight[g] += math.lgamma(grid[g]) - math.lgamma(grid[g] + total)
-        for k in range(levels):
-            if counts[first + k] > 0:
-                for g in range(grid.size):
-                    share = grid[g] * centre[k] / mass
-                    weight[g] += math.lgamma(share + counts[first + k]) - math.lgamma(share)
+        shares = centre / mass_within(prior, first, centre)
+        row_weighed(grid, shares, counts[first : first + levels], weight)
     concentration = grid[picked(rng, weight)]
     whole = rng.standard_gamma(spread * levels)
-    opened, rate = np.full(levels, spread), np.ones(levels)
+    opened, rate = np.zeros(levels, np.int64), np.ones(levels)
     for first in range(0, counts.size, levels):
-        mass, tables = mass_within(prior, first, centre), 0
-        for k in range(levels):
-            mine = concentration * centre[k] / mass
-            for i in range(counts[first + k]):
-                if rng.random() * (mine + i) < mine:
-                    opened[k] += 1.0
-                    tables += 1
+        mass = mass_within(prior, first, centre)
+        tables = tables_opened(rng, concentration / mass, centre, counts[first : first + levels], opened)
         if tables > 0:
             exponent = rng.standard_gamma(float(tables)) / (whole * mass)
             for k in range(levels):
@@ -436,7 +437,7 @@ def relearned_within(
                     rate[k] += exponent
     total_centre = 0.0
     for k in range(levels):
-        centre[k] = max(rng.standard_gamma(opened[k]) / rate[k], 1e-250)
+        centre[k] = max(rng.standard_gamma(spread + opened[k]) / rate[k], 1e-250)
         total_centre += centre[k]
     for k in range(levels):
         centre[k] /= total_centre

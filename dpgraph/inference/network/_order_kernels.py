@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.inference.network._kernels import picked, row_weighed
+from dpgraph.inference.network._kernels import picked, row_weighed, tables_opened
 
 Integers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
@@ -24,20 +24,6 @@ def below(row: int, stride: int, size: int, bins: int) -> int:
     """
     level = row // stride % size
     return row - stride + 1 if 0 < level < bins else 0
-
-
-def tables_opened(
-    rng: np.random.Generator, concentration: float, centre: Reals, held: Integers, opened: Integers
-) -> int:
-    """Adds the tables that ``held`` open in a Chinese restaurant to ``opened``, by level; returns how many."""
-    tables = 0
-    for k in range(centre.size):
-        mine = concentration * centre[k]
-        for i in range(held[k]):
-            if rng.random() * (mine + i) < mine:
-                opened[k] += 1
-                tables += 1
-    return tables
 
 
 def centre_set(rng: np.random.Generator, centre: Reals, about: Reals, concentration: float, opened: Integers) -> None:

@@ -93,9 +93,9 @@ def sweeps_each(network: Network, cells: int, draws: int) -> int:
 
 
 class FamilyMargins:
-    """What the measured tables say of the margins of families.
+    """The noisy margins of families in the measured tables.
 
-    Where rules leave out cells of a table, cells of a margin add up different numbers of draws (proofs.md P134).
+    Under rules the cells of a margin may add up different numbers of noisy cells (proofs.md P134).
     """
 
     def __init__(self, given: Evidence) -> None:
@@ -110,7 +110,7 @@ class FamilyMargins:
                     near.append(place)
 
     def inside(self, family: Family) -> tuple[list[NoisyMargin], Integers]:
-        """The noisy margins of a family, that of all of it with the least noise first; the cells that may have rows."""
+        """The noisy margins of a family, first the least noisy table of all of it; the cells that may have rows."""
         network, tables = self._given.network, self._given.tables
         holding = [self._number[table] for table in self._given.holding(family)]
         near = sorted({*holding, *(place for name in family for place in self._near.get(name, ()))})

@@ -58,19 +58,9 @@ def regression_posterior(
     rng: np.random.Generator,
     progress: bool = False,
 ) -> RegressionDraws:
-    """Draws weights and noise variance given noisy sums of products of a design's columns.
+    """Draws weights and noise variance given noisy sums of products; arguments as of ``inference.posterior``.
 
-    Args:
-        design: The columns and the target, with their public bounds.
-        noisy: The released sums.
-        prior: The prior; None is ``RegressionPrior()``, weak in the scaled units.
-        method: ``Hamiltonian(...)`` or ``PlugIn()``, or one of their names; ``Automatic()`` is the former.
-        draws: Number of draws.
-        rng: Randomness for post-processing; the release is already public.
-        progress: A bar on a terminal while chains run.
-
-    Raises:
-        InferenceError: If the prior or the method is refused, or the value is not of noisy moments.
+    ``Automatic()`` is ``Hamiltonian()``; a missing prior is ``RegressionPrior()``, weak in the scaled units.
 
     >>> from dpgraph.privacy.measurements import DiscreteLaplace
     >>> design = LinearDesign({"x": (-1, 1)}, "y", (-1, 1))
