@@ -143,7 +143,7 @@ class HiddenMarkovModel:
 
     A value declared ``missing=dg.UNOBSERVED`` is missing with a probability that depends on the state (and on the
     sequence, with effects), but given these not on the value, so the levels have the law of entries without holes
-    (proofs.md P135). A hole is evidence of the state, and scores count it; predictions, forecasts and synthetic entries
+    (proofs.md P123). A hole is evidence of the state, and scores count it; predictions, forecasts and synthetic entries
     are of values.
 
     Attributes:

@@ -416,7 +416,7 @@ def relearned_within(
 
     A row scatters about the centre's shares within its own levels. Levels of the centre are gamma variables, whose sum
     the rows do not tell; one exponent for each row makes them independent given the tables of ``centre_drawn``
-    (proofs.md P132). Sets the prior.
+    (proofs.md P108). Sets the prior.
     """
     levels = centre.size
     for g in range(grid.size):

@@ -44,7 +44,7 @@ def relearned_along(
     rng: np.random.Generator, prior: Reals, counts: Integers, grid: Reals, bounds: Reals, spread: float,
     chosen: Reals, centres: Reals, stride: int, size: int, bins: int, opened: Integers, weight: Reals,
 ) -> None:  # fmt: skip
-    """Draws the centres and concentrations of a variable along a parent whose bins are in order (proofs.md P133).
+    """Draws the centres and concentrations of a variable along a parent whose bins are in order (proofs.md P109).
 
     ``prior`` and ``counts`` have shape (rows, levels), ``centres`` a common centre before the centres of the rows.
     ``chosen`` has the two concentrations of centres, ``bounds`` the least and the most of each, shape (2, 2), ``grid``

@@ -95,7 +95,7 @@ def sweeps_each(network: Network, cells: int, draws: int) -> int:
 class FamilyMargins:
     """The noisy margins of families in the measured tables.
 
-    Under rules the cells of a margin may add up different numbers of noisy cells (proofs.md P134).
+    Under rules the cells of a margin may add up different numbers of noisy cells (proofs.md P110).
     """
 
     def __init__(self, given: Evidence) -> None:

@@ -2,7 +2,7 @@
 
 An indicator of a missing value has parents of its own, a missingness graph (Mohan and Pearl 2021): by default the
 variable's parents in the network, and never the variable itself. A released variable is then a function of
-the value and its indicator, so chains of records read the network of all three as any other (proofs.md P135).
+the value and its indicator, so chains of records read the network of all three as any other (proofs.md P123).
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class Holes:
         """The people's tables from those of the released network, whose rows without a hole in a family tell of it.
 
         Given a variable's parents neither its own holes nor theirs depend on it, so these rows have the people's
-        conditional law (P135). Of Dirichlet laws the part of some levels is a Dirichlet law again.
+        conditional law (P123). Of Dirichlet laws the part of some levels is a Dirichlet law again.
         """
         if self.others:
             raise InferenceError(

@@ -1,4 +1,4 @@
-"""Bins of a number are neighbours: rows of a table scatter about centres that walk from bin to bin (proofs.md P133).
+"""Bins of a number are neighbours: rows of a table scatter about centres that walk from bin to bin (proofs.md P109).
 
 Where a parent is a number cut into bins, each row of the table has a centre of its own. Each centre scatters about
 that of the bin below, the other parents being as they are; the centres of the lowest bin and of a missing number

@@ -33,7 +33,7 @@ class HierarchicalPrior:
         steps: How many concentrations are possible, evenly spread on the log scale and equally likely.
         centre: The Dirichlet concentration of each level of a centre.
         ordered: True for tables that change little from bin to bin of a parent that is a number: each bin's row has a
-            centre, which scatters about the centre of the bin below as closely as the release says (proofs.md P133).
+            centre, which scatters about the centre of the bin below as closely as the release says (proofs.md P109).
 
     Raises:
         InferenceError: If a number is out of range, or the highest concentration is below the lowest.

@@ -182,7 +182,7 @@ def people_tables(network: Network, tables: Mapping[str, Reals], lead: int = 0) 
     """Tables over the people's own levels, and those of indicators, off ones that count nulls as a level, not normed.
 
     Given a variable's parents neither its own holes nor theirs depend on it, so the part without a hole in the family
-    has the people's conditional law (proofs.md P135). ``lead`` axes come before the variable's.
+    has the people's conditional law (proofs.md P123). ``lead`` axes come before the variable's.
     """
     codes, found = {name: hole_codes(network.domain[name]) for name in network.domain.holes}, dict[str, Reals]()
     for name, table in tables.items():

@@ -278,7 +278,7 @@ def broken_pair(records):
 
 @pytest.mark.proof
 def test_a_centre_and_a_concentration_within_rules():
-    """Given counts, rows with different possible levels: moments against a sum over the simplex (proofs.md P132).
+    """Given counts, rows with different possible levels: moments against a sum over the simplex (proofs.md P108).
 
     Power: moments are known to .01; leaving the exponents out moves the centre by .05.
     """
