@@ -31,7 +31,6 @@ from dpgraph.privacy.checks import near
 from dpgraph.privacy.display import as_html
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, Release
-from dpgraph.structure.domain import Level
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.outcomes import Classification, Entries, NoisyOutcomes, Regression
 from dpgraph.structure.tables import Reals
@@ -111,7 +110,29 @@ class Evaluation:
         """
         import pandas as pd
 
-        return pd.DataFrame(confusion_rows(*self._block("confusion"), self.interval))
+        noisy, task = self._block("confusion")
+        size, points, cells = len(task.classes), lattice(3), _cells(noisy, "confusion")
+        table, diagonal, rows = cells.reshape(size, size), np.eye(size, dtype=bool), likely_row_numbers(noisy)
+        many = np.quantile(rows, points[:, 1])
+        right, *wrong = _cells(noisy, "right").tolist()
+        direct = {True: right, False: wrong[0] if noisy.n is None else noisy.n - right}
+        found = []
+        for truth, predicted in np.ndindex(size, size):  # by its own count, and the right or wrong ones less the others
+            alike = diagonal if truth == predicted else ~diagonal
+            mine = float(table[truth, predicted])
+            others, cells_of_others = float(table[alike].sum()) - mine, int(alike.sum()) - 1
+            own = evidence(noisy, mine, ("confusion", 1))
+            left = evidence(noisy, direct[truth == predicted] - others, ("right", 1), ("confusion", cells_of_others))
+            count = latent_count([own, left], noisy.n)
+            part = np.minimum(count.at(points[:, 0]), many)
+            none = count.allows([own, left], 0.0, surprise(self.interval))
+            draws = share_draws(part, many - part, points[:, 2])
+            noise = (own.deviation**-2 + left.deviation**-2) ** -0.5 / float(np.median(rows))
+            score = score_of_draws(draws, self.interval, none, False, noise)
+            found.append((task.classes[truth], task.classes[predicted], *score[:3]))
+        frame = pd.DataFrame(found, columns=["truth", "prediction", "estimate", "low", "high"])
+        share = onto_simplex(frame["estimate"].to_numpy())  # no further from the true shares, whatever these are
+        return frame.assign(estimate=share, low=np.minimum(frame["low"], share), high=np.maximum(frame["high"], share))
 
     @cached_property
     def classes(self) -> pd.DataFrame:
@@ -148,7 +169,17 @@ class Evaluation:
         """
         import pandas as pd
 
-        return pd.DataFrame(threshold_rows(*self._of_two(), self.interval))
+        noisy, task = self._of_two()
+        rows: list[dict[str, float]] = []
+        for place, cut in enumerate(task.cuts, 1):
+            cells, row = _beyond(noisy, "scores", place), {"threshold": cut}
+            sizes = (place, len(task.cuts) + 1 - place)
+            found = {at: [evidence(noisy, value, ("scores", sizes[at[1]]))] for at, value in np.ndenumerate(cells)}
+            for name, (part, rest) in RATES.items():
+                score = part_score(found[part], found[rest], self.interval)
+                row |= {name: score.estimate, f"{name} low": score.low, f"{name} high": score.high}
+            rows.append(row)
+        return pd.DataFrame(rows)
 
     def threshold(self, *, false_positive: float, false_negative: float) -> tuple[float, Score]:
         """The threshold with the least expected cost of a row, and that cost: free, of the released counts.
@@ -166,7 +197,23 @@ class Evaluation:
         costs = float(false_positive), float(false_negative)
         if not (min(costs) >= 0 and 0 < max(costs) < math.inf):
             raise InferenceError(f"costs are finite numbers, at least 0, and not both 0; got {costs}")
-        return cheapest_threshold(*self._of_two(), *costs, self.interval)
+        noisy, task = self._of_two()
+        cells, scale = _cells(noisy, "scores"), evidence(noisy, 0, ("scores", 1)).deviation
+        place, cuts = np.arange(len(cells) // 2), np.array([0.0, *task.cuts, 1.0])
+        said = place >= np.arange(len(cuts))[:, None]
+        prices = np.hstack([costs[0] * said, costs[1] * ~said])
+        rows = likely_row_numbers(noisy)
+        n, middle = float(np.median(rows)), prices.mean(axis=1, keepdims=True)
+        cost = middle[:, 0] + (prices - middle) @ cells / n
+        counts = onto_simplex(cells, n)
+        noise, luck = scale * (prices - middle), np.sqrt(counts) * (prices - (prices @ counts / n)[:, None])
+        number = (cost - middle[:, 0])[:, None] * rows.std()
+        every = np.hstack([noise, luck, number]) / n
+        sd = np.maximum(np.sqrt((every**2).sum(axis=1)), 1e-12)
+        draws = np.abs(np.random.default_rng(0).standard_normal((4000, every.shape[1])) @ every.T) / sd
+        best, reach = int(cost.argmin()), float(np.quantile(draws.max(axis=1), self.interval))
+        low, value, high = np.clip(cost[best] + reach * sd[best] * np.array([-1, 0, 1]), 0, max(costs)).tolist()
+        return float(cuts[best]), Score(value, low, high, float(np.sqrt((noise[best] ** 2).sum()) / n))
 
     def _of_two(self) -> tuple[NoisyOutcomes, Classification]:
         noisy, task = self._block("auc")
@@ -183,7 +230,13 @@ class Evaluation:
         Raises:
             InferenceError: If no confusion table was released.
         """
-        return commonest_label(*self._block("confusion"), self.interval)
+        noisy, task = self._block("confusion")
+        size, cells = len(task.classes), _cells(noisy, "confusion")
+        rows = cells.reshape(size, size).sum(axis=1)
+        most = int(rows.argmax())
+        within = evidence(noisy, rows[most], ("confusion", size))
+        without = evidence(noisy, rows.sum() - rows[most], ("confusion", size * (size - 1)))
+        return task.classes[most], share_score(noisy, [within], [without], self.interval, (1, size - 1))
 
     @cached_property
     def reliability(self) -> pd.DataFrame:
@@ -198,7 +251,21 @@ class Evaluation:
         """
         import pandas as pd
 
-        return pd.DataFrame(reliability_rows(*self._block("reliability"), self.interval))
+        noisy, task = self._block("reliability")
+        name, many = ("scores", 2) if len(task.ranked) == 1 else ("reliability", 1)
+        cells, found = _cells(noisy, name), []
+        if many == 2:  # a confident row is one of either class, so two noisy numbers make one
+            half = len(task.bins)
+            (low, high), (low_of, high_of) = (row.reshape(2, half) for row in cells.reshape(2, -1))
+            cells = np.column_stack([low[::-1] + high_of, low_of[::-1] + high]).ravel()
+        for k, edges in enumerate(task.bins):
+            # Of one bin alone the wrong ones are the rest of a public n, and not released.
+            values = (cells[0], (noisy.n or 0) - cells[0]) if len(cells) == 1 else cells[2 * k : 2 * k + 2]
+            right, wrong = ([evidence(noisy, value, (name, many))] for value in values)
+            rows = float(sum(count.nodes @ count.weights for count in (latent_count(right), latent_count(wrong))))
+            found.append((*edges, rows, *part_score(right, wrong, self.interval)[:3]))
+        frame = pd.DataFrame(found, columns=["confidence_low", "confidence_high", "rows", "right", "low", "high"])
+        return frame.assign(rows=onto_simplex(frame["rows"].to_numpy(), float(np.median(likely_row_numbers(noisy)))))
 
     def _block(self, name: str) -> tuple[NoisyOutcomes, Classification]:
         task = self.release.value.description.task
@@ -214,9 +281,8 @@ class Evaluation:
         return f"Evaluation({told}, {PrivacyCost(event.epsilon, event.delta)}, protecting {self.release.unit}{note})"
 
     def _repr_html_(self) -> str:
-        return as_html(
-            "Evaluation", _rows(self.to_frame()), [f"{self.interval:.0%} intervals", self.release.provenance]
-        )
+        notes = [f"{self.interval:.0%} intervals", self.release.provenance]
+        return as_html("Evaluation", self.to_frame().to_dict("records"), notes)
 
 
 @dataclass(frozen=True)
@@ -270,11 +336,7 @@ class CrossValidation:
     def _repr_html_(self) -> str:
         whole, fit = self._in_words()
         words = f"{self.folds} folds, {fit}, {self.evaluation.interval:.0%} intervals"
-        return as_html("Cross-validation", _rows(self.to_frame()), [words, whole])
-
-
-def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
+        return as_html("Cross-validation", self.to_frame().to_dict("records"), [words, whole])
 
 
 def all_scores(noisy: NoisyOutcomes, interval: float) -> Iterator[tuple[str, Score]]:
@@ -452,45 +514,6 @@ def area_score(cells: Reals, cuts: tuple[float, ...], deviation: float, interval
     return Score(float(a[best]), float(low), float(high), math.sqrt(found[0][1][best]) / many)
 
 
-def threshold_rows(noisy: NoisyOutcomes, task: Classification, interval: float) -> Iterator[dict[str, float]]:
-    """The rates of giving the second of two classes from each cut of its score on."""
-    for place, cut in enumerate(task.cuts, 1):
-        cells, row = _beyond(noisy, "scores", place), {"threshold": cut}
-        sizes = (place, len(task.cuts) + 1 - place)
-        found = {at: [evidence(noisy, value, ("scores", sizes[at[1]]))] for at, value in np.ndenumerate(cells)}
-        for name, (part, rest) in RATES.items():
-            score = part_score(found[part], found[rest], interval)
-            row |= {name: score.estimate, f"{name} low": score.low, f"{name} high": score.high}
-        yield row
-
-
-def cheapest_threshold(
-    noisy: NoisyOutcomes, task: Classification, false_positive: float, false_negative: float, interval: float
-) -> tuple[float, Score]:
-    """The cut of the score with the least expected cost of a row, among 0 (always), the cuts, and 1 (never).
-
-    The interval holds the costs at all cuts at once, so also that at the one the noise has chosen.
-    """
-    cells, scale = _cells(noisy, "scores"), evidence(noisy, 0, ("scores", 1)).deviation
-    place, cuts = np.arange(len(cells) // 2), np.array([0.0, *task.cuts, 1.0])
-    said = place >= np.arange(len(cuts))[:, None]
-    costs = np.hstack([false_positive * said, false_negative * ~said])
-    rows = likely_row_numbers(noisy)
-    n, middle = float(np.median(rows)), costs.mean(axis=1, keepdims=True)
-    cost = middle[:, 0] + (costs - middle) @ cells / n
-    counts = onto_simplex(cells, n)
-    noise, luck = scale * (costs - middle), np.sqrt(counts) * (costs - (costs @ counts / n)[:, None])
-    number = (cost - middle[:, 0])[:, None] * rows.std()
-    every = np.hstack([noise, luck, number]) / n
-    sd = np.maximum(np.sqrt((every**2).sum(axis=1)), 1e-12)
-    draws = np.abs(np.random.default_rng(0).standard_normal((4000, every.shape[1])) @ every.T) / sd
-    best, reach = int(cost.argmin()), float(np.quantile(draws.max(axis=1), interval))
-    low, value, high = np.clip(
-        cost[best] + reach * sd[best] * np.array([-1, 0, 1]), 0, max(false_positive, false_negative)
-    )
-    return float(cuts[best]), Score(float(value), float(low), float(high), float(np.sqrt((noise[best] ** 2).sum()) / n))
-
-
 def score_of_draws(draws: Reals, interval: float, none: bool, every: bool, noise: float) -> Score:
     """The median and the central interval, up to 0 or 1 where these are as likely as the best."""
     low, middle, high = np.quantile(draws, [(1 - interval) / 2, 0.5, (1 + interval) / 2])
@@ -512,71 +535,3 @@ def _mean(noisy: NoisyOutcomes, name: str, interval: float) -> Score:
 
 def _scaled(score: Score, largest: float) -> Score:
     return Score(*(float(part) * largest for part in score))
-
-
-def commonest_label(noisy: NoisyOutcomes, task: Classification, interval: float) -> tuple[Level, Score]:
-    """The label with the largest noisy number of rows, and its share, from that number and from the others'."""
-    size, cells = len(task.classes), _cells(noisy, "confusion")
-    rows = cells.reshape(size, size).sum(axis=1)
-    most = int(rows.argmax())
-    within = evidence(noisy, rows[most], ("confusion", size))
-    without = evidence(noisy, rows.sum() - rows[most], ("confusion", size * (size - 1)))
-    return task.classes[most], share_score(noisy, [within], [without], interval, (1, size - 1))
-
-
-def confusion_rows(noisy: NoisyOutcomes, task: Classification, interval: float) -> list[dict[str, Any]]:
-    """The share of each cell, from its own noisy count and from that of the right or wrong rows less the other cells.
-
-    The estimates are moved to the nearest shares, which sum to 1: no further from the true ones, whatever these are.
-    An interval is widened to contain its estimate.
-    """
-    size, points = len(task.classes), lattice(3)
-    cells = _cells(noisy, "confusion")
-    table, diagonal = cells.reshape(size, size), np.eye(size, dtype=bool)
-    rows = likely_row_numbers(noisy)
-    many = np.quantile(rows, points[:, 1])
-    right, *wrong = _cells(noisy, "right").tolist()
-    direct = {True: right, False: wrong[0] if noisy.n is None else noisy.n - right}
-    found = []
-    for truth, predicted in np.ndindex(size, size):
-        alike = diagonal if truth == predicted else ~diagonal
-        mine = float(table[truth, predicted])
-        others = float(table[alike].sum()) - mine
-        own = evidence(noisy, mine, ("confusion", 1))
-        left = evidence(noisy, direct[truth == predicted] - others, ("right", 1), ("confusion", int(alike.sum()) - 1))
-        count = latent_count([own, left], noisy.n)
-        part = np.minimum(count.at(points[:, 0]), many)
-        none = count.allows([own, left], 0.0, surprise(interval))
-        draws = share_draws(part, many - part, points[:, 2])
-        noise = (own.deviation**-2 + left.deviation**-2) ** -0.5 / float(np.median(rows))
-        score = score_of_draws(draws, interval, none, False, noise)
-        names = {"truth": task.classes[truth], "prediction": task.classes[predicted]}
-        found.append(names | dict(zip(("estimate", "low", "high"), score[:3], strict=True)))
-    for row, share in zip(found, onto_simplex(np.array([row["estimate"] for row in found])).tolist(), strict=True):
-        row |= {"estimate": share, "low": min(row["low"], share), "high": max(row["high"], share)}
-    return found
-
-
-def reliability_rows(noisy: NoisyOutcomes, task: Classification, interval: float) -> list[dict[str, Any]]:
-    """The share of right predictions in each bin of the confidence.
-
-    The numbers of rows in the bins are moved to the nearest ones whose sum is the number of all rows, or its estimate.
-    """
-    name, many = ("scores", 2) if len(task.ranked) == 1 else ("reliability", 1)
-    cells, found = _cells(noisy, name), []
-    if many == 2:  # a confident row is one of either class, so two noisy numbers make one
-        half = len(task.bins)
-        (low, high), (low_of, high_of) = (row.reshape(2, half) for row in cells.reshape(2, -1))
-        cells = np.column_stack([low[::-1] + high_of, low_of[::-1] + high]).ravel()
-    for k, (low, high) in enumerate(task.bins):
-        # Of one bin alone the wrong ones are the rest of a public n, and not released.
-        values = (cells[0], (noisy.n or 0) - cells[0]) if len(cells) == 1 else cells[2 * k : 2 * k + 2]
-        right, wrong = ([evidence(noisy, value, (name, many))] for value in values)
-        score = part_score(right, wrong, interval)
-        rows = float(sum(count.nodes @ count.weights for count in (latent_count(right), latent_count(wrong))))
-        edges = {"confidence_low": low, "confidence_high": high, "rows": rows}
-        found.append(edges | {"right": score.estimate, "low": score.low, "high": score.high})
-    total = float(np.median(likely_row_numbers(noisy)))
-    for row, rows in zip(found, onto_simplex(np.array([row["rows"] for row in found]), total).tolist(), strict=True):
-        row["rows"] = rows
-    return found

@@ -12,7 +12,7 @@ from scipy import special, stats
 
 import dpgraph as dg
 from dpgraph.inference.counts.noisy_counts import Evidence, latent_count, lattice
-from dpgraph.models.evaluation import _mean, all_scores, commonest_label, right_and_wrong
+from dpgraph.models.evaluation import _mean, all_scores, right_and_wrong
 from dpgraph.statistics.outcomes import classifier_outcomes, entry_outcomes
 from dpgraph.structure.outcomes import STEPS, Classification, Entries
 
@@ -167,7 +167,9 @@ def test_the_commonest_label_has_an_interval_as_other_scores(relation):
 
     def make(rng, noise, epsilon="0.5"):
         found = classifier_outcomes(task, rng.choice(3, 300, p=shares), np.tile([0.5, 0.3, 0.2], (300, 1)))
-        return commonest_label(released(found, epsilon, relation, noise), task, 0.9)
+        budget = dg.Budget(epsilon, unit=dg.PrivacyUnit(relation))
+        made = dg.release(found, dg.LaplaceMechanism(epsilon), budget=budget, noise=noise)
+        return dg.results.Evaluation(made).commonest
 
     def held(world):
         label, score = make(np.random.default_rng(world), dg.testing.SeededNoise(world))

@@ -138,15 +138,15 @@ MUTANTS = (
     Mutant(
         "a cost of the chosen threshold as if it had been the only one",
         "models/evaluation.py",
-        "np.quantile(draws.max(axis=1), interval)",
-        "np.quantile(draws.min(axis=1), interval)",
+        "np.quantile(draws.max(axis=1), self.interval)",
+        "np.quantile(draws.min(axis=1), self.interval)",
         ("tests/models/test_evaluation.py::test_the_area_the_rates_and_the_cost_of_the_population",),
     ),
     Mutant(
         "the costs of a threshold exchanged",
         "models/evaluation.py",
-        "np.hstack([false_positive * said, false_negative * ~said])",
-        "np.hstack([false_negative * said, false_positive * ~said])",
+        "np.hstack([costs[0] * said, costs[1] * ~said])",
+        "np.hstack([costs[1] * said, costs[0] * ~said])",
         (f"{JUDGED}::test_the_threshold_is_the_cheapest_by_the_costs_told",),
     ),
     Mutant(
