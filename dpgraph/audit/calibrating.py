@@ -40,7 +40,7 @@ from dpgraph.statistics.rows.codes import Codes
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Integers
-from dpgraph.waiting import at_terminal, result_of
+from dpgraph.waiting import counted, result_of, waiting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -216,16 +216,10 @@ def calibration(
     )
     study.mechanism.event(network, study.unit)
     seeds = np.random.SeedSequence(seed).spawn(trials)
-    from tqdm import tqdm
-
-    bar = tqdm(total=trials, desc="calibration", disable=not (progress and at_terminal()))
-    with ThreadPoolExecutor(workers) as pool, warnings.catch_warnings(), bar:
+    with waiting("calibrating", progress), ThreadPoolExecutor(workers) as pool, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # so few draws cannot show it; the ranks will
-        outcomes = []
         try:
-            for work in [pool.submit(study.trial, one) for one in seeds]:
-                outcomes.append(result_of(work))
-                bar.update()
+            outcomes = [result_of(work) for work in counted([pool.submit(study.trial, one) for one in seeds])]
         finally:
             pool.shutdown(cancel_futures=True)
     return study.summary(outcomes)

@@ -126,7 +126,6 @@ def exact_loss_check(
     clock: Clock,
     scripts: int = 2,
     seed: int = 0,
-    beat: Callable[[], None] = lambda: None,
 ) -> Check:
     """The largest loss of a mechanism over neighbours against its claim: a few pairs, more while there is time."""
     blank = Check("exact loss", repr(mechanism), "not possible", "", SEES, BLIND)
@@ -134,7 +133,7 @@ def exact_loss_check(
         event = mechanism.event(network, unit)
     except DPGraphError as error:
         return replace(blank, found=f"it refuses this network: {error}", seconds=clock.spent)
-    found = _Search(network, mechanism, unit, clock, np.random.default_rng(seed), beat)
+    found = _Search(network, mechanism, unit, clock, np.random.default_rng(seed))
     try:
         found.search(scripts)
     except InferenceError as error:
@@ -192,7 +191,6 @@ class _Search:
     unit: PrivacyUnit
     clock: Clock
     rng: np.random.Generator
-    beat: Callable[[], None]
     loss: Loss = field(default_factory=Loss)
     pairs: int = 0
     data_sets: int = 0
@@ -249,7 +247,6 @@ class _Search:
             block, begin, size = pairs[begin : begin + size], begin + size, BLOCK
             for rows in sorted({rows for pair in block for rows in pair}):
                 runs.run(rows)
-                self.beat()
             groups: dict[int, list[Pair]] = {}
             for pair in block:
                 groups.setdefault(len(pair[0]) if self.unit.n_is_public else 0, []).append(pair)
@@ -287,7 +284,6 @@ class _Search:
                 one.made.pop(rows, None)
         self.loss |= found
         self.pairs += 1
-        self.beat()
         return found
 
 

@@ -83,7 +83,6 @@ def replay_check(
     clock: Clock,
     pairs: int = 6,
     seed: int = 0,
-    beat: Callable[[], None] = lambda: None,
 ) -> Check:
     """Compares all that leaves ``pipeline(rows, budget)`` or ``pipeline(release)`` on pairs, one at least, in time."""
     takes_rows = takes_two(pipeline)
@@ -92,7 +91,6 @@ def replay_check(
     blank = Check("replay", f"{name}({'rows, budget' if takes_rows else 'release'})", "pass", "", sees, blind)
 
     def run(rows: Rows) -> Trace:
-        beat()
         budget = Budget(epsilon, delta, unit=unit)
         if takes_rows:
             return traced(lambda: pipeline(frame_of(network, rows), budget), budget)

@@ -25,7 +25,7 @@ from dpgraph.privacy.errors import DPGraphError, InferenceError
 from dpgraph.privacy.records import Number, PrivacyUnit, exact, exact_delta
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
-from dpgraph.waiting import at_terminal
+from dpgraph.waiting import waiting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,13 +95,14 @@ class AuditReport:
         size = f"{len(self.network.families)} variables, {self.network.cell_count} cells"
         return f"{size}; {_shown(self.epsilon, self.delta)}, protecting {self.unit}; {self.seconds:.0f} s"
 
-    def _groups(self) -> Iterator[tuple[str, list[Check]]]:
+    def groups(self) -> Iterator[tuple[str, list[Check]]]:
+        """The checks by name, in order."""
         for name in dict.fromkeys(check.name for check in self.checks):
             yield name, [check for check in self.checks if check.name == name]
 
     def __repr__(self) -> str:
         lines = [f"audit: {self.verdict}; {self._head}"]
-        for name, checks in self._groups():
+        for name, checks in self.groups():
             lines += ["", name]
             alike = len({check.sees for check in checks}) == 1
             for check in checks:
@@ -114,7 +115,7 @@ class AuditReport:
     def _repr_html_(self) -> str:
         names = {"verdict": "verdict", "name": "check", "subject": "of", "found": "found", "sees": "what it sees"}
         rows = [{said: getattr(check, name) for name, said in names.items()} for check in self.checks]
-        blind = [f"{name} cannot see: {checks[0].blind}" for name, checks in self._groups()]
+        blind = [f"{name} cannot see: {checks[0].blind}" for name, checks in self.groups()]
         return as_html(self._head, rows, blind)
 
 
@@ -181,22 +182,16 @@ def report(
         takes_two(pipeline)
     clock = Clock(float(seconds))
     found: list[Check] = []
-    from tqdm import tqdm
-
-    with tqdm(desc="audit", unit=" runs", disable=not (progress and at_terminal())) as bar:
-
-        def beat() -> None:
-            bar.update()
-
+    with waiting("auditing", progress):
         part = clock.part(SHARES["exact loss"])
         for number, mechanism in enumerate(chosen):
             mine = part.part(1 / (len(chosen) - number))
-            check = exact_loss_check(graph, mechanism, unit=protected, clock=mine, seed=seed, beat=beat)
+            check = exact_loss_check(graph, mechanism, unit=protected, clock=mine, seed=seed)
             found.append(_within(check, budget, slack))
         if pipeline is not None:
             settings: dict[str, Any] = {"epsilon": budget, "delta": slack, "unit": protected, "mechanism": chosen[0]}
             mine = clock.part(SHARES["replay"])
-            found.append(replay_check(graph, pipeline, **settings, clock=mine, seed=seed, beat=beat))
+            found.append(replay_check(graph, pipeline, **settings, clock=mine, seed=seed))
         if worlds:
             found.append(_calibrated(graph, chosen, protected, n, worlds, clock, seed))
     return AuditReport(graph, protected, budget, slack, tuple(found), clock.spent)

@@ -33,6 +33,7 @@ from dpgraph.privacy.accounts import Made
 from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError
 from dpgraph.privacy.noise import Noise, SecureNoise
 from dpgraph.privacy.records import CROSS_VALIDATION, Event, Number, PrivacyCost, PrivacyUnit, combined_event, exact
+from dpgraph.privacy.release import checked_noise
 from dpgraph.privacy.scope import RowsRecord
 from dpgraph.statistics.moments import Moments
 from dpgraph.statistics.rows.batches import refuse_clusters
@@ -135,7 +136,7 @@ def cross_validate(
         rows = Rows(*rows.take(kept), tuple(rows.persons[i] for i in kept))
     everywhere = budget.unit.n_is_public and budget.unit.rows_per_person > 1  # one person's rows may be in every fold
     plan = _plan(epsilon, delta, folds if everywhere else folds - 1, evaluation_share, training_epsilon)
-    source = checked_source(noise, settings.get("noise"))
+    source = checked_noise(settings.get("noise") if noise is None else noise)
     with waiting("cross-validating", progress):
         rehearse(estimator, rows, plan.fit, budget.unit)
         receipt = budget.charge(_event(plan))
@@ -276,15 +277,6 @@ def rehearse(estimator: Any, rows: Rows, price: PrivacyCost, unit: PrivacyUnit) 
         raise ReleaseError(f"{type(estimator).__name__} was fitted without charging its budget; it is not private")
     if price.delta and not door.asked[0].delta:
         raise ReleaseError(f"{door.asked[0].mechanism} spends no delta; leave delta out")
-
-
-def checked_source(noise: Any, own: Any) -> Any:
-    """The noise source of a study, else the estimator's own, else the secure one."""
-    given = own if noise is None else noise
-    source = SecureNoise() if given is None else given
-    if isinstance(source, type) or not isinstance(getattr(source, "private", None), bool):
-        raise ReleaseError(f"noise must be a source such as SeededNoise; got {type(source).__name__}")
-    return source
 
 
 class AtTheDoor(BaseException):

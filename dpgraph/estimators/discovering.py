@@ -98,9 +98,9 @@ def discover(
         held, cap = _held(rows, plan, person)
         sums: list[tuple[Any, Any]] = []
         if plan.listed is not None:
-            sums.append((replace(count(held, plan.listed), group=plan.group, cap=cap), plan.additive))
-        if plan.open_names:
-            words = count_words(held, {name: one.missing for name, one in plan.open.items()}, plan.group, cap)
+            sums.append((replace(count(held, plan.listed), group=plan.budget.group, cap=cap), plan.additive))
+        if plan.open:
+            words = count_words(held, {name: one.missing for name, one in plan.open.items()}, plan.budget.group, cap)
             if plan.budget.unit.n_is_public and cap is None:
                 plan.check_threshold(words.sensitive_rows)
             sums.append((words, plan.threshold))
@@ -118,39 +118,29 @@ class Plan:
     budget: Budget
     strict: bool
 
-    @property
-    def group(self) -> Any:
-        """The group of rows that the budget is for."""
-        return self.budget.group
-
     @cached_property
     def open(self) -> dict[str, Words]:
         """The variables of words without a list."""
         return {n: one for n, one in self.declaration.items() if isinstance(one, Words) and one.possible is None}
 
-    @property
-    def open_names(self) -> tuple[str, ...]:
-        """Their names."""
-        return tuple(self.open)
-
     @cached_property
     def listed(self) -> Network | None:
         """The variables that are counted on grids and lists; None without one."""
         sought = {n: one for n, one in self.declaration.items() if isinstance(one, Numbers | Words)}
-        measured = {n: one.measured for n, one in sought.items() if n not in self.open_names}
+        measured = {n: one.measured for n, one in sought.items() if n not in self.open}
         return Network.of(Domain.of(measured, strict=self.strict), {}) if measured else None
 
     @cached_property
     def _share(self) -> Fraction:
         """The part of epsilon of the counts on grids and lists."""
         many = 0 if self.listed is None else len(self.listed.domain.names)
-        return self.epsilon * many / (many + len(self.open_names))
+        return self.epsilon * many / (many + len(self.open))
 
     @cached_property
     def additive(self) -> LaplaceMechanism | GaussianMechanism:
         """The noise of the counts on grids and lists: Gaussian where delta allows it and it is less."""
         assert self.listed is not None
-        delta = self.delta / 2 if self.open_names else self.delta
+        delta = self.delta / 2 if self.open else self.delta
         pure = LaplaceMechanism(self._share, tables="families")
         if not delta:
             return pure
@@ -169,7 +159,7 @@ class Plan:
 
     def check_threshold(self, n: int) -> None:
         """Refuses a threshold that no word of ``n`` rows is above but for its noise; n must be public."""
-        _, threshold = self.threshold.plan(len(self.open_names), self.budget.unit)
+        _, threshold = self.threshold.plan(len(self.open), self.budget.unit)
         if n <= threshold:
             raise ReleaseError(
                 f"words without a list are named above a noisy count of {threshold}, and there are {n} rows: none "
@@ -180,7 +170,7 @@ class Plan:
     def event(self) -> Event:
         """The charge: one event, or two together."""
         events = [] if self.listed is None else [self._event(self.additive)]
-        events += [self.threshold.event(OpenLevels(self.open_names), self.budget.unit)] if self.open_names else []
+        events += [self.threshold.event(OpenLevels(tuple(self.open)), self.budget.unit)] if self.open else []
         return combined_event(events)
 
 
@@ -216,15 +206,15 @@ def _held(rows: Any, plan: Plan, person: str | None) -> tuple[Held, RowCap | Non
     """The rows that count, read once, and how many of each person they are. Sensitive."""
     if isinstance(rows, Codes):
         raise ReleaseError("discover takes rows, of which levels and bins are to be found; codes have theirs already")
-    groups = {one.by: one.declaration for one in (() if plan.group is None else plan.group.conditions)}
+    groups = {one.by: one.declaration for one in (() if plan.budget.group is None else plan.budget.group.conditions)}
     known: dict[str, Any] = {} if plan.listed is None else dict(plan.listed.domain.variables)
-    wanted = Columns({**known, **groups, **dict.fromkeys(plan.open_names)}, plan.strict)
+    wanted = Columns({**known, **groups, **dict.fromkeys(plan.open)}, plan.strict)
     cap = None if person is None else PersonCap(person, plan.budget.unit.rows_per_person)
     held = read_once(rows, wanted if cap is None else cap.columns(wanted))
     if cap is not None:
         held = held.where(rows_within(held, cap, plan.strict))
-    if plan.group is not None:
-        held = held.where(members(encode(held, Domain.of(groups, strict=plan.strict)).columns, plan.group))
+    if plan.budget.group is not None:
+        held = held.where(members(encode(held, Domain.of(groups, strict=plan.strict)).columns, plan.budget.group))
     return held, None if cap is None else cap.record(plan.strict)
 
 

@@ -64,16 +64,14 @@ def mixing_of(plain: Any, place: str = "") -> FrozenMap[str, float]:
     return FrozenMap((name, math.nan if value is None else value) for name, value in plain.items())
 
 
-def _plain_mixing(mixing: Mapping[str, float]) -> dict[str, float | None]:
-    return {name: value if math.isfinite(value) else None for name, value in mixing.items()}
-
-
 FORMS.update(
     {
         Reals: Form(np.asarray, lambda plain, place: tables_of({place: plain})[place]),
         Integers: Form(np.asarray, lambda plain, place: integers_of(plain)),
         Mapping[str, Reals]: Form(plain_tables, lambda plain, place: tables_of(plain)),
         Mapping[str, float]: Form(dict, _shares_of),
-        FrozenMap[str, float]: Form(_plain_mixing, mixing_of),
+        FrozenMap[str, float]: Form(
+            lambda mixing: {name: value if math.isfinite(value) else None for name, value in mixing.items()}, mixing_of
+        ),
     }
 )

@@ -14,8 +14,8 @@ from typing import Any, Literal
 from dpgraph.lazy import register_by_name
 from dpgraph.mechanisms.reproduction import Structure, check_reproduced
 from dpgraph.privacy.errors import FileError
-from dpgraph.privacy.records import PrivacyUnit, Provenance
-from dpgraph.privacy.structural import event_of, plain_event, plain_of, value_of
+from dpgraph.privacy.records import Event, PrivacyUnit, Provenance
+from dpgraph.privacy.structural import event_of, plain_of, value_of
 from dpgraph.structure.network import Network
 
 Plain = dict[str, Any]
@@ -161,7 +161,7 @@ def plain_provenance(provenance: Provenance | None, structure: Structure) -> Pla
     check_reproduced(provenance, structure)
     event, unit = provenance.event, provenance.unit
     return {
-        "event": plain_event(event),
+        "event": plain_of(event, Event),
         "unit": plain_of(unit, PrivacyUnit),
         "cost": {"epsilon": str(event.epsilon), "delta": str(event.delta)},
         "private": provenance.private,
@@ -180,6 +180,6 @@ def provenance_of(plain: Plain, structure: Structure) -> Provenance | None:
     receipts = value_of(plain.get("receipts", []), tuple[str, ...], "receipts")
     provenance = Provenance(event, unit, plain["private"], receipts)
     check_reproduced(provenance, structure)
-    if (plain_of(unit, PrivacyUnit), plain_event(event)) != (plain["unit"], plain["event"]):
+    if (plain_of(unit, PrivacyUnit), plain_of(event, Event)) != (plain["unit"], plain["event"]):
         raise FileError("the record of the release has entries that dpgraph does not write there")
     return provenance

@@ -19,8 +19,7 @@ from dpgraph.privacy.records import decimal
 @page_of.register
 def _of_audit(report: AuditReport) -> Page:
     sections = []
-    for name in dict.fromkeys(check.name for check in report.checks):
-        checks = [check for check in report.checks if check.name == name]
+    for name, checks in report.groups():
         rows: list[list[Any]] = [[check.verdict, check.subject, check.found, check.sees] for check in checks]
         blind = Words([f"What it cannot see: {checks[0].blind}"])
         sections.append(Section(name, [Table(["verdict", "of", "found", "what it sees"], rows), blind]))

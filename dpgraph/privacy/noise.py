@@ -219,16 +219,10 @@ _gaussian = lru_cache(maxsize=256)(partial(_additive, "gaussian"))
 
 
 def word_threshold(scale: float, words: int, largest: int, delta: Fraction) -> int:
-    """The lowest threshold that noisy counts must exceed, by OpenDP's account of delta.
+    """The lowest threshold of counts with Gaussian noise, by OpenDP's account of delta.
 
-    Args:
-        scale: Of the discrete Gaussian noise.
-        words: How many counts one person moves.
-        largest: By how much one person moves a count.
-        delta: The chance that a word which one of two neighbouring tables lacks is named.
-
-    Raises:
-        ReleaseError: If delta is so small that no count would exceed it.
+    One person moves so many ``words`` by at most ``largest`` each; delta is the chance that a word which one of two
+    neighbouring tables lacks is named.
     """
     from opendp.domains import atom_domain, map_domain
     from opendp.measurements import make_gaussian_threshold
@@ -512,7 +506,9 @@ def draw_compositions(
             uniform = bits(64)
             log_mass = weights[i, : left + 1] + suffixes[i + 1][left::-1]
             part = _float_choice(log_mass, uniform, error)
-            draw[i] = _exact_part(relative[i:], scale, left, uniform, bits) if part is None else part
+            if part is None:
+                part = _exact_choice(partial(_cumulative_bounds, relative[i:], scale, left), uniform, bits)
+            draw[i] = part
             left -= draw[i]
         draw[-1] = left
     return draws
@@ -620,11 +616,6 @@ def _float_choice(log_mass: Reals, uniform: int, error: float) -> int | None:
     after_low = value == 0 or cumulative[value - 1] + error <= point
     before_high = value == last or point + 2.0**-64 <= cumulative[value] - error
     return value if after_low and before_high and error < np.inf else None
-
-
-def _exact_part(scores: npt.NDArray[Any], scale: float, left: int, uniform: int, bits: Callable[[int], int]) -> int:
-    """The first part given the remaining total, by bounds that narrow until one interval contains the uniform."""
-    return _exact_choice(lambda digits: _cumulative_bounds(scores, scale, left, digits), uniform, bits)
 
 
 def _exact_choice(

@@ -93,12 +93,13 @@ def release(
 @np.errstate(all="ignore")  # of rows, numpy's warnings and errors would tell
 def _released(statistics: Any, mechanism: Mechanism[Any, T], budget: Budget, source: Noise) -> Release[T]:
     """The charge, then the draw."""
-    statistics = _prepared(statistics, mechanism, budget.unit)
+    if prepare := getattr(mechanism, "prepared", None):  # an optional method: it changes public parts alone
+        statistics = prepare(statistics, budget.unit)
     event = mechanism.event(description_of(statistics), budget.unit)
     check_memory(event, working_bytes(mechanism, description_of(statistics)))
     if source.private:
         _warn_if_pointless(statistics, event, budget.unit)
-    choice: str | None = _choice_of(statistics)
+    choice: str | None = getattr(getattr(statistics, "cap", None), "draw", None)  # of rows, shared by groups of a split
     made = Made(description_of(statistics), mechanism, choice=choice)
     receipt = budget.charge(event, made)
     value = mechanism.randomise(statistics, budget.unit, source)
@@ -139,6 +140,11 @@ def checked_source(statistics: Any, budget: Budget, noise: Noise | None) -> Nois
         raise ReleaseError(f"release takes a Budget; got {type(budget).__name__}")
     _check_group(getattr(statistics, "group", None), budget)
     _check_cap(getattr(statistics, "cap", None), budget.unit)
+    return checked_noise(noise)
+
+
+def checked_noise(noise: Any) -> Any:
+    """A source of noise, the secure one where none is given."""
     source = SecureNoise() if noise is None else noise
     if isinstance(source, type) or not isinstance(getattr(source, "private", None), bool):
         raise ReleaseError(f"noise must be a source such as SeededNoise; got {type(source).__name__}")
@@ -165,12 +171,6 @@ def release_bytes(event: Event) -> int:
 def working_bytes(mechanism: Any, description: Any) -> int:
     """The memory of a mechanism besides its measurements: an optional method, ``working_bytes(description)``."""
     return getattr(mechanism, "working_bytes", lambda _: 0)(description)
-
-
-def _prepared(statistics: Any, mechanism: Mechanism[Any, Any], unit: PrivacyUnit) -> Any:
-    """The statistics as a mechanism plans to release them, an optional method: it changes public parts alone."""
-    prepare = getattr(mechanism, "prepared", None)
-    return statistics if prepare is None else prepare(statistics, unit)
 
 
 def _check_group(group: RowGroup | None, budget: Budget) -> None:
@@ -207,9 +207,3 @@ def _check_cap(cap: RowCap | None, unit: PrivacyUnit) -> None:
             "in a strict domain a row that names no person is dropped, so the number of rows is private: use "
             'neighbours="add-remove"'
         )
-
-
-def _choice_of(statistics: Any) -> str | None:
-    """The random name of the choice of rows, which the groups of one split share; None where no rows were dropped."""
-    cap: RowCap | None = getattr(statistics, "cap", None)
-    return None if cap is None else cap.draw

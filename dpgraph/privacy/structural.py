@@ -243,7 +243,7 @@ def event_text(event: Event) -> str:
     '{"delta":"0","epsilon":"1/3","mechanism":"count"}'
     """
     try:
-        text = canonical(plain_event(event))
+        text = canonical(plain_of(event, Event))
         same = event_of_text(text) == event
     except (TypeError, ValueError, AttributeError) as error:
         reason = str(error) if isinstance(error, ReleaseError) else type(error).__name__
@@ -263,13 +263,8 @@ def event_of_text(text: str) -> Event:
         raise ReleaseError(f"the record of an event is not whole ({type(error).__name__})") from None
 
 
-def plain_event(event: Event) -> dict[str, Any]:
-    """An event as plain JSON values; the event of several releases lists their events as its parts."""
-    return plain_of(event, Event)
-
-
 def event_of(plain: Any) -> Event:
-    """The inverse of ``plain_event``."""
+    """An event from plain JSON values; the event of several releases lists their events as its parts."""
     parts = plain.get("parts", [])
     if not isinstance(parts, list) or any("parts" in single for part in parts for single in part.get("parts", [])):
         raise ReleaseError("the parts of an event are a list of single events, or of such whose parts are single")

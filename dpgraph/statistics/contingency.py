@@ -9,12 +9,11 @@ from __future__ import annotations
 import heapq
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from threading import Event
-from typing import Any
 
 import numpy as np
 
@@ -260,51 +259,16 @@ class _Packing:
 
 
 def _add_joint(columns: Sequence[Column], sizes: Sequence[int], table: Table, total: Integers, block: int) -> None:
+    """Adds the counts of one table, by each row's cell number, in the narrowest numbers that hold it."""
     rows = len(columns[table[0]])
-    room = [np.empty(min(block, rows), kind) for kind in (np.uint8, np.uint16, np.int64)]
-    varying = tuple(v for v in table if sizes[v] > 1) or table[:1]  # one level adds nothing
-    pieces = list(_pieces(varying, sizes))
+    varying = [v for v in table if sizes[v] > 1] or table[:1]  # one level adds nothing
+    narrow, wide = (np.empty(min(block, rows), kind) for kind in (np.uint16, np.int64))
     for start in range(0, rows, block):
-        taken = {v: columns[v][start : start + block] for v in varying}
-        np.add.at(total, _cell_numbers(taken, sizes, pieces, len(total), room), 1)
-
-
-def _pieces(table: Table, sizes: Sequence[int]) -> Iterator[Table]:
-    """Parts of a table whose cells fit in a byte each, since narrow numbers are faster to compute."""
-    piece: Table = ()
-    for v in table:
-        if piece and math.prod(sizes[u] for u in (*piece, v)) > 1 << 8:
-            yield piece
-            piece = ()
-        piece = (*piece, v)
-    yield piece
-
-
-def _cell_numbers(
-    columns: Mapping[int, Column], sizes: Sequence[int], pieces: Sequence[Table], cells: int, room: Sequence[Any]
-) -> Integers:
-    """The cell of each row of a block, written into the given buffers."""
-    narrow, middle, wide = (array[: len(columns[pieces[0][0]])] for array in room)
-    whole = middle if cells <= 1 << 16 else wide
-    for at, piece in enumerate(pieces):
-        levels = math.prod(sizes[v] for v in piece)
-        part = _raveled(columns, sizes, piece, narrow) if levels <= 1 << 8 else columns[piece[0]]
-        if at == 0:
-            np.copyto(whole, part, casting="unsafe")
-        else:
-            np.multiply(whole, levels, out=whole)
-            np.add(whole, part, out=whole, casting="unsafe")
-    np.copyto(wide, whole)
-    return wide
-
-
-def _raveled(columns: Mapping[int, Column], sizes: Sequence[int], piece: Table, into: Column) -> Column:
-    """The cell numbers of a part of a table; a single column's codes are its cell numbers."""
-    if len(piece) == 1:
-        return columns[piece[0]]
-    np.multiply(columns[piece[0]], sizes[piece[1]], out=into, casting="unsafe")
-    np.add(into, columns[piece[1]], out=into, casting="unsafe")
-    for v in piece[2:]:
-        np.multiply(into, sizes[v], out=into)
-        np.add(into, columns[v], out=into, casting="unsafe")
-    return into
+        cells = wide[: rows - start]
+        numbers = narrow[: rows - start] if len(total) <= PACKED else cells
+        np.copyto(numbers, columns[varying[0]][start : start + block], casting="unsafe")
+        for v in varying[1:]:
+            np.multiply(numbers, sizes[v], out=numbers)
+            np.add(numbers, columns[v][start : start + block], out=numbers, casting="unsafe")
+        np.copyto(cells, numbers)
+        np.add.at(total, cells, 1)

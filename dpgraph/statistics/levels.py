@@ -44,17 +44,7 @@ class LevelCounts:
 
 
 def count_words(rows: Held, names: Mapping[str, bool], group: RowGroup | None, cap: RowCap | None) -> LevelCounts:
-    """The counts of each word of some variables, but for ``other``, ``missing`` and nulls.
-
-    Args:
-        rows: The rows that count.
-        names: The variables, and whether nulls are declared.
-        group: The group of the rows, where a budget is for one.
-        cap: The cap on the rows of each person.
-
-    Raises:
-        DomainError: If a column holds no words, numbers or booleans, or a null that is not declared.
-    """
+    """The counts of each word of variables (nulls declared or not), but for ``other``, ``missing`` and nulls."""
     with PublicWords(UNREADABLE, passing=OURS, quiet=False):
         counts = {name: _counted(rows, name, missing) for name, missing in names.items()}
         many = sum(batch_length(batch) for batch, _ in rows.parts)

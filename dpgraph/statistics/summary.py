@@ -9,28 +9,26 @@ from __future__ import annotations
 import math
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from itertools import chain, islice, product
 from pathlib import Path
-from threading import Event, Lock
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from dpgraph import memory
 from dpgraph.privacy.checks import Integers, check_whole
 from dpgraph.privacy.scope import RowGroup
 from dpgraph.statistics.rows.arrow import UNREADABLE, batches, foreign_engine
-from dpgraph.statistics.rows.batches import Batch, Declared, batch_length, slices
+from dpgraph.statistics.rows.batches import Batch, Declared, slices
 from dpgraph.statistics.rows.codes import Codes, group_of
 from dpgraph.statistics.tally import Kernel, Tally, read_parts
 from dpgraph.structure.conversion import OURS, PublicWords
 from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, Level, undeclared_actions
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.waiting import at_terminal, result_of, waiting
+from dpgraph.waiting import counted, result_of, waiting
 
 if TYPE_CHECKING:
     from dpgraph.statistics.rows.files import Piece
@@ -141,11 +139,6 @@ def total(rows: Any, tally: Tally, engine: Any = None, progress: bool = False) -
     if engine is not None:
         pieces, cluster = _cluster(engine, rows, tally.domain)
         return cluster.count_path(pieces, tally, engine)
-    if isinstance(rows, Codes) and isinstance(tally.kernel.columns, Domain):
-        vector = tally.zero()
-        with waiting("counting", progress):
-            tally.add_read(rows.columns, None, vector)
-        return vector
     library = foreign_engine(rows)
     if library == "pyspark":
         from dpgraph.statistics.engines.spark import count_frame
@@ -155,23 +148,21 @@ def total(rows: Any, tally: Tally, engine: Any = None, progress: bool = False) -
         from dpgraph.statistics.engines.dask import count_frame
 
         return count_frame(rows, tally)
-    if tally.cap is not None:
-        with _bar(progress, "counting {elapsed}") as advance:
-            held: list[pa.RecordBatch] = []
-            for part in read_parts(rows, tally):
-                held.append(part)
-                advance(0)
-            return tally.capped_total(held)
-    pieces = _pieces(rows, tally.domain) if isinstance(rows, str | Path) else None
-    if pieces is not None:
-        from dpgraph.statistics.rows.files import in_pieces
+    with waiting("counting", progress):
+        if isinstance(rows, Codes) and isinstance(tally.kernel.columns, Domain):
+            vector = tally.zero()
+            tally.add_read(rows.columns, None, vector)
+            return vector
+        if tally.cap is not None:
+            return tally.capped_total(list(read_parts(rows, tally)))
+        pieces = _pieces(rows, tally.domain) if isinstance(rows, str | Path) else None
+        if pieces is not None:
+            from dpgraph.statistics.rows.files import in_pieces
 
-        many, alone = sum(piece.sensitive_rows for piece in pieces), len(pieces) == 1  # threads decode a single piece
-        with _bar(progress, "counting {percentage:3.0f}%|{bar}| {elapsed}") as advance:
-            return _sum((in_pieces([piece], tally.domain, alone) for piece in pieces), tally, advance, many)
-    with _bar(progress, "counting {elapsed}") as advance:
+            alone = len(pieces) == 1  # threads decode a single piece
+            return _sum((in_pieces([piece], tally.domain, alone) for piece in counted(pieces)), tally)
         found, most = batches(rows, tally.domain), tally.rows_at_once  # larger batches are shared by threads
-        return _sum(([(part, is_text)] for batch, is_text in found for part in slices(batch, most)), tally, advance)
+        return _sum(([(part, is_text)] for batch, is_text in found for part in slices(batch, most)), tally)
 
 
 def _cluster(engine: Any, rows: Any, domain: Declared) -> tuple[list[Piece], Any]:
@@ -201,9 +192,9 @@ def _pieces(path: str | Path, domain: Declared) -> list[Piece] | None:
     return pieces(place.absolute(), domain) if place.is_parquet() else None
 
 
-def _sum(parts: Iterable[Part], tally: Tally, advance: Callable[[float], None], many: int = 0) -> Integers:
+def _sum(parts: Iterable[Part], tally: Tally) -> Integers:
     """The sum of all parts, made by threads, few at a time; the first failure stops the others."""
-    vector, stopped, waiting = tally.zero(), Event(), deque[Future[Integers]]()
+    vector, stopped, begun = tally.zero(), Event(), deque[Future[Integers]]()
 
     def work(part: Part) -> Integers:
         own = tally.zero()
@@ -211,7 +202,6 @@ def _sum(parts: Iterable[Part], tally: Tally, advance: Callable[[float], None], 
             if stopped.is_set():
                 break
             tally.add(batch, own, is_text)
-            advance(batch_length(batch) / many if many else 0)
         return own
 
     found = iter(parts)
@@ -224,30 +214,12 @@ def _sum(parts: Iterable[Part], tally: Tally, advance: Callable[[float], None], 
     with ThreadPoolExecutor(workers, initializer=lambda: np.seterr(all="ignore")) as pool:  # as in ``converted``
         try:
             for part in chain(first, found):
-                waiting.append(pool.submit(work, part))
-                if len(waiting) > workers:
-                    vector += result_of(waiting.popleft())
-            while waiting:
-                vector += result_of(waiting.popleft())
+                begun.append(pool.submit(work, part))
+                if len(begun) > workers:
+                    vector += result_of(begun.popleft())
+            while begun:
+                vector += result_of(begun.popleft())
         finally:
             stopped.set()
             pool.shutdown(cancel_futures=True)
     return vector
-
-
-@contextmanager
-def _bar(progress: bool, shown: str) -> Iterator[Callable[[float], None]]:
-    """A progress bar, on a terminal only, advanced by shares of the whole; it shows no number of rows."""
-    if not progress or not at_terminal():
-        yield lambda share: None
-        return
-    from tqdm import tqdm
-
-    lock = Lock()
-    with tqdm(total=1, bar_format=shown, miniters=0, leave=False) as bar:
-
-        def advance(share: float) -> None:
-            with lock:
-                bar.update(share)
-
-        yield advance

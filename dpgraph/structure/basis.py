@@ -72,18 +72,12 @@ def block_shape(network: Network, block: Family) -> tuple[int, ...]:
     return tuple(size - 1 for size in network.shape(block))
 
 
-def walsh_transform(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The Walsh sums of a table of two-level variables: sum over cells x of (-1)^<g, x> table[x], for every g.
-
-    The coefficients of Zhang et al. 2016, section 3.2; its own inverse up to 2^axes, exact on integers.
-    """
-    for axis in range(table.ndim):
-        table = _butterfly(table, axis)
-    return table
-
-
 def contrast_transform(table: Integers) -> Integers:
-    """The sum (index 0) and the integer contrasts (from index 1) along every axis: exact."""
+    """The sum (index 0) and the integer contrasts (from index 1) along every axis: exact.
+
+    Of two-level variables the Walsh sums, sum over cells x of (-1)^<g, x> table[x], for every g (Zhang et al. 2016,
+    section 3.2), by name ``dg.papers.walsh_transform``: its own inverse up to 2^axes.
+    """
     for axis, size in enumerate(table.shape):
         table = _butterfly(table, axis) if size == 2 else _along(contrast_matrix(size), table, axis)
     return table

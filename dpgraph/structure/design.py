@@ -423,21 +423,10 @@ def bounds_of(name: str, value: Any) -> Bounded:
 def largest_replacement(
     intercept: int, numbers: int, signs: int, groups: int, target: int = 0, extra: int = 0
 ) -> Fraction:
-    """The diameter in L1 of a row's products under replace, exact, by how many columns there are of each kind.
+    """The diameter in L1 of a row's products under replace, exact, by how many columns there are of each kind (P9).
 
-    Columns are the intercept, numbers between -1 and 1 (the target is one), signs -1 or 1, and groups, the variables of
-    more levels, each of which has at most one indicator at 1. Products are counted once, i <= j; the squares of the
-    intercept and of signs, and products within a group, are known and do not count.
-
-    Write z = p + q and z' = q - p for the columns of the two rows. Then z_i z_j - z'_i z'_j = 2 (p_i q_j + q_i p_j)
-    and |p_i| + |q_i| = max(|z_i|, |z'_i|) <= 1, so the distance is at most 2 (sum P)(sum Q) + 2 sum P_i Q_i, the last
-    sum over numbers only, with P + Q = 1 in each column: P = 0 for the intercept, 0 or 1 for two levels. A variable of
-    more levels moves furthest when its level changes: 2 by itself, with each other such variable and with two levels,
-    |z| + |z'| = 2 max(P, Q) with a number. Equality holds at z = 1, z' = 1 - 2 P. In P it is concave for the numbers
-    with P <= 1/2 and for those with P >= 1/2, so those of each kind are alike; without groups all numbers are.
-
-    ``target`` more numbers are all the same column, the target, whose sum is multiplied by ``extra`` beyond that: it
-    moves by 2 P more for each.
+    Columns are the intercept, numbers between -1 and 1, signs -1 or 1, and groups, the variables of more levels.
+    ``target`` more numbers are all the same column, the target, whose sum is multiplied by ``extra`` beyond that (P11).
     """
     best = Fraction(0)
     for flipped, upper in product(range(signs + 1), range(numbers + 1) if groups else (None,)):
@@ -501,14 +490,7 @@ def _stationary(
 
 @lru_cache(maxsize=256)
 def largest_squared_replacement(intercept: int, numbers: int, signs: int, groups: int) -> int:
-    """The squared diameter in L2 of a row's products under replace, by the same numbers of columns.
-
-    As |p_i| + |q_i| <= 1, z_i z_j - z'_i z'_j is at most 2 (P_i Q_j + Q_i P_j) = 1 - u_i u_j with P + Q = 1 and
-    u = Q - P; every entry attains that at once at the rows z = 1 and z' = u.
-    A group whose level stays is one more column with u = 1. One whose level changes moves by 2 by itself, with each
-    sign and with each other group, and by z^2 + z'^2 <= 2 with a number. Exact but where the target is the only
-    column beside groups that change, which may be 1 too much.
-    """
+    """The squared diameter in L2 of a row's products under replace, or 1 more, by the same numbers of columns (P10)."""
     free, sizes = numbers + signs, []
     for changed in range(groups + 1):
         still = groups - changed
@@ -518,14 +500,7 @@ def largest_squared_replacement(intercept: int, numbers: int, signs: int, groups
 
 
 def _largest_square_with(fixed: int, free: int) -> int:
-    """The maximum of f = sum_(i<j) (1 - u_i u_j)^2 + sum_numbers (1 - u_i^2)^2 over u, 1 where ``fixed``.
-
-    It is 4 k (d - k) with d columns and k of them at u = -1, k as near d / 2 as it can be. With w = u^2, A = sum u and
-    B = sum w, 2 f = d^2 + B^2 + sum_numbers (1 - w_i)^2 - 2 A^2 <= d^2 + B^2 + (d - B) - 2 A^2 <= 2 d^2. For odd d
-    let B = d - e: if e <= 1 then |A| >= 1 - e, since a sum of d signs is odd and each u is within 1 - w of one, so
-    f <= d^2 - 1 - (d - 5/2) e - e^2 / 2; else f <= max(d^2 - d + 1, (d^2 + d) / 2); both at most d^2 - 1 from d = 3.
-    If fixed >= free, no free u is better positive, and then f grows with every -u: all are -1.
-    """
+    """The maximum of sum_(i<j) (1 - u_i u_j)^2 + sum_numbers (1 - u_i^2)^2 over u, 1 where ``fixed`` (P10)."""
     size = fixed + free
     flipped = min(free, size // 2)
     return max(1, 4 * flipped * (size - flipped))

@@ -9,6 +9,7 @@ import math
 import random
 from collections import Counter
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from dpgraph.privacy.noise import (
     DEEPEST,
     SecureNoise,
     _cumulative_bounds,
-    _exact_part,
+    _exact_choice,
     _float_choice,
     _float_error,
     _path_bounds,
@@ -191,7 +192,7 @@ def test_a_uniform_on_a_boundary_is_decided_by_more_bits():
             asked.append(count)
             return more
 
-        assert _exact_part(scores, 1.0, 2, third, bits) == part
+        assert _exact_choice(partial(_cumulative_bounds, scores, 1.0, 2), third, bits) == part
         assert asked == [64]
 
 

@@ -349,4 +349,4 @@ def test_floating_point_errors_of_counting_threads_are_not_heard(monkeypatch):
 
     monkeypatch.setattr(summary.os, "cpu_count", lambda: 2)
     parts = [[({"x": pa.array([1])}, False)] for _ in range(3)]
-    assert summary._sum(parts, Dividing(), lambda share: None).tolist() == [3]
+    assert summary._sum(parts, Dividing()).tolist() == [3]

@@ -26,7 +26,6 @@ from dpgraph.structure.basis import (
     residual_transform,
     subsets,
     table_of,
-    walsh_transform,
 )
 from dpgraph.structure.tables import margin
 from tests.mechanisms.additive.test_sensitivity import small_networks
@@ -45,10 +44,10 @@ def dense(matrices):
 @pytest.mark.parametrize("axes", range(6))
 def test_the_fast_walsh_transform_is_the_hadamard_matrix(axes):
     table = np.random.default_rng(axes).integers(-9, 9, (2,) * axes)
-    ours = walsh_transform(table)
+    ours = contrast_transform(table)
     assert ours.dtype == np.int64
     assert ours.ravel().tolist() == (hadamard(2**axes) @ table.ravel()).tolist() if axes else True
-    assert (walsh_transform(ours) == 2**axes * table).all()
+    assert (contrast_transform(ours) == 2**axes * table).all()
 
 
 def test_walsh_sums_are_sums_of_signs():

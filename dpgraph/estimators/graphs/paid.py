@@ -21,8 +21,6 @@ from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.graphs.reading import read_families
 from dpgraph.inference.network.consistency import reconcile
 from dpgraph.inference.network.plug_in import BYTES_PER_CELL, BYTES_PER_FAMILY
-from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
-from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.parents_choice import OneWays, ParentsChoice
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import Made
@@ -58,10 +56,6 @@ class _Shares:
         whole = shared(task.epsilon, task.delta)
         chosen = CHOICES_MU if task.delta else CHOICES
         return cls(MARGINS * whole, chosen * whole, (1 - MARGINS - chosen) * whole, task.delta)
-
-    def adding(self, share: Fraction) -> GaussianMechanism | LaplaceMechanism:
-        """A mechanism that adds noise and spends a share."""
-        return adding(share, self.delta)
 
     def choosing(self, draws: int) -> Fraction:
         """The pure epsilon of all choices together: each costs the mu of half its own."""
@@ -109,7 +103,7 @@ def _parts(task: Task) -> list[Event]:
     if task.constraints.max_parents == 0:
         raise ReleaseError("method='greedy' chooses parents, and max_parents is 0")
     unit, shares, alone = task.budget.unit, _Shares.of(task), Network.of(task.domain, {})
-    parts = [shares.adding(share).event(alone, unit) for share in (shares.margins, shares.tables)]
+    parts = [adding(share, shares.delta).event(alone, unit) for share in (shares.margins, shares.tables)]
     parts.append(_choice(task).event(AnyTables(task.domain), unit))
     whole = PrivacyCost(task.epsilon, task.delta)
     rule = Filter(_accounting(task), whole)
@@ -158,11 +152,11 @@ def _released(task: Task, statistics: TableCounts, purse: Budget) -> tuple[Relea
     """One-way tables, the tables of the chosen network, and the network; all paid from the purse."""
     shares, codes = _Shares.of(task), statistics.sensitive_codes
     margins = count(codes, Network.of(task.domain, {}))
-    alone = release(margins, shares.adding(shares.margins), budget=purse, noise=task.noise)
+    alone = release(margins, adding(shares.margins, shares.delta), budget=purse, noise=task.noise)
     flat = reconcile(alone)
     public = OneWays.of({name: flat.margin(name) for name in task.domain.names}, flat.n)
     network = release(statistics, _choice(task, public), budget=purse, noise=task.noise).value
-    tables = release(count(codes, network), shares.adding(shares.tables), budget=purse, noise=task.noise)
+    tables = release(count(codes, network), adding(shares.tables, shares.delta), budget=purse, noise=task.noise)
     return alone, tables, network
 
 

@@ -43,17 +43,18 @@ MUTANTS = (
     Mutant(
         "public calls without the estimator's weight",
         "privacy/release.py",
-        "return statistics if prepare is None else prepare(statistics, unit)",
-        "return statistics",
+        "statistics = prepare(statistics, budget.unit)",
+        "pass",
         (f"{PIPELINE}::test_three_public_calls_are_a_private_regression",),
     ),
     Mutant(
         "an event of another plan than the noise",
         "privacy/release.py",
-        "statistics = _prepared(statistics, mechanism, budget.unit)\n"
+        "        statistics = prepare(statistics, budget.unit)\n"
         "    event = mechanism.event(description_of(statistics), budget.unit)",
-        "event = mechanism.event(description_of(statistics), budget.unit)\n"
-        "    statistics = _prepared(statistics, mechanism, budget.unit)",
+        "        planned = mechanism.event(description_of(statistics), budget.unit)\n"
+        "        statistics = prepare(statistics, budget.unit)\n"
+        "    event = planned if prepare else mechanism.event(description_of(statistics), budget.unit)",
         (f"{PIPELINE}::test_three_public_calls_are_a_private_regression",),
     ),
 )

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpgraph as dg
+from dpgraph import waiting
 from dpgraph.statistics import summary as engines
 from dpgraph.statistics.counts import Counts, Families
 from dpgraph.statistics.rows import batches
@@ -322,6 +323,7 @@ ROWS = {
 @pytest.mark.parametrize("held", ROWS)
 def test_progress_is_asked_for_is_for_a_terminal_and_shows_no_number_of_rows(held, tmp_path, monkeypatch):
     monkeypatch.setattr(parquet, "PIECE_ROWS", 1)
+    monkeypatch.setattr(waiting, "AFTER", 0.0)
     for stderr, asked, shown in (
         (Terminal(), {"progress": True}, True),
         (Terminal(), {}, False),

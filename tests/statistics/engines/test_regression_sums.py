@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import dpgraph as dg
+from dpgraph import waiting
 from dpgraph.statistics import regression
 from dpgraph.statistics.engines import spark as spark_engine
 from dpgraph.statistics.rows import files as parquet
@@ -216,6 +217,7 @@ class Terminal(io.StringIO):
 
 def test_progress_shows_no_number_of_rows(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet, "PIECE_ROWS", 1)
+    monkeypatch.setattr(waiting, "AFTER", 0.0)
     rows = frame(271)
     path = tmp_path / "rows.parquet"
     rows.to_parquet(path, row_group_size=90)
