@@ -110,9 +110,7 @@ def alone(fitted, log):
     found = markov_scores(
         fitted.model_, dg.statistics.encode(log, fitted.model_.network.domain).columns, fitted.held_out_
     )
-    columns = ["entry by entry", "whole cells", "average over draws"]
-    scores = [[found.entry_by_entry, found.whole_cells, found.average_over_draws]]
-    return pd.DataFrame(scores, index=[f"{STATES} states"], columns=columns)
+    return pd.DataFrame([found], index=[f"{STATES} states"])
 
 
 def compared(epsilon, tables):

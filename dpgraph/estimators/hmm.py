@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpgraph.estimators.fitting import Fit, cap_for, check_learning, fit_budget, inference_seed, warn_if_drowned
 from dpgraph.inference.markov.sampler import check_fit, check_settings
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-from dpgraph.models.hmm import HiddenMarkovModel, MarkovScores, hmm_network, markov_scores
+from dpgraph.models.hmm import HiddenMarkovModel, hmm_network, markov_scores
 from dpgraph.models.markov_counts import MOST_STATES, check_choice, fit_hmm, markov_baselines
 from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError
@@ -239,23 +239,21 @@ class PrivateHMM(BaseEstimator):
 
         ``scores`` has other ways beside it; ``evaluate`` releases it with an interval.
         """
-        return self._scores(self._fitted_model(), log).entry_by_entry
+        return self._scores(self._fitted_model(), log)["entry by entry"]
 
     def scores(self, log: Any) -> pd.DataFrame:
         """Nats per entry of the model and of two simple ones of the same release; as private as the log.
 
         Columns: ``"entry by entry"``, the headline; ``"whole cells"``, where each cell picks its best draw, which
         flatters small epsilon; ``"average over draws"`` of the log probability of a cell, as Foulds et al. 2016 have
-        it. ``MarkovScores`` has the formulas. Rows: the model; ``"one state"``, independent fields; ``"fields given the
-        sequence"``. Scored are entries in held-out cells, or all where no cell is held out.
+        it (proofs.md P65). Rows: the model; ``"one state"``, independent fields; ``"fields given the sequence"``.
+        Scored are entries in held-out cells, or all where no cell is held out.
         """
         models = {"model": self._fitted_model(), **self.baselines()}
         codes = encode(log, self._fitted_model().network.domain)
-        found = {title: self._scores(model, codes) for title, model in models.items()}
         import pandas as pd
 
-        rows = [(one.entry_by_entry, one.whole_cells, one.average_over_draws) for one in found.values()]
-        return pd.DataFrame(rows, index=list(found), columns=["entry by entry", "whole cells", "average over draws"])
+        return pd.DataFrame([self._scores(model, codes) for model in models.values()], index=list(models))
 
     def baselines(self) -> dict[str, HiddenMarkovModel]:
         """Independent fields, and fields given the sequence, learned from the same release; free.
@@ -271,7 +269,7 @@ class PrivateHMM(BaseEstimator):
         check_is_fitted(self, "model_")
         return self.model_
 
-    def _scores(self, model: HiddenMarkovModel, log: Any) -> MarkovScores:
+    def _scores(self, model: HiddenMarkovModel, log: Any) -> dict[str, float]:
         codes = encode(log, model.network.domain)
         return markov_scores(model, codes.columns, self.held_out_ if self.held_out_.any() else None)
 

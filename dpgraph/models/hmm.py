@@ -710,38 +710,30 @@ def entry_log_probability(model: HiddenMarkovModel, codes: Mapping[str, npt.NDAr
     return in_blocks(of, kinds, BLOCK)[which.ravel()]
 
 
-@dataclass(frozen=True)
-class MarkovScores:
-    """Nats an entry, three ways; draws s of S, cells c with m_c entries x_ci, m = sum_c m_c in all (proofs.md P65).
-
-    Attributes:
-        entry_by_entry: (1/m) sum_c sum_i ln (1/S) sum_s P(x_ci | draw s), as if entries came one after another and the
-            model were asked anew each time. The headline.
-        whole_cells: (1/m) sum_c ln (1/S) sum_s prod_i P(x_ci | draw s), the cell's state summed out given its
-            neighbours. A cell picks the draw that fits it best, which flatters a posterior that is spread out, as it is
-            where epsilon is small.
-        average_over_draws: (1/m) sum_c (1/S) sum_s ln prod_i P(x_ci | draw s), likewise summed out: the average of
-            Foulds et al. 2016. It punishes a posterior that is spread out.
-        entries: m.
-    """
-
-    entry_by_entry: float
-    whole_cells: float
-    average_over_draws: float
-    entries: int
-
-
 def markov_scores(
     model: HiddenMarkovModel, codes: Mapping[str, npt.NDArray[Any]], cells: Flags | None = None
-) -> MarkovScores:
-    """Nats an entry of some cells, all by default; as private as the entries, and NaN without an entry."""
+) -> dict[str, float]:
+    """Nats an entry of some cells, all by default, three ways; as private as the entries, and NaN without an entry.
+
+    With draws s of S and cells c of m_c entries x_ci, m in all (proofs.md P65):
+
+    - "entry by entry": (1/m) sum_c sum_i ln (1/S) sum_s P(x_ci | draw s), as if entries came one after another and the
+      model were asked anew each time. The headline.
+    - "whole cells": (1/m) sum_c ln (1/S) sum_s prod_i P(x_ci | draw s), the cell's state summed out given its
+      neighbours. A cell picks the draw that fits it best, which flatters a posterior that is spread out, as it is where
+      epsilon is small.
+    - "average over draws": (1/m) sum_c (1/S) sum_s ln prod_i P(x_ci | draw s), likewise summed out: the average of
+      Foulds et al. 2016. It punishes a posterior that is spread out.
+    """
     columns = code_columns(codes, model.network.domain.sizes)
     each, entries = model.cell_log_likelihoods(columns, cells)
     if entries == 0:
-        return MarkovScores(math.nan, math.nan, math.nan, 0)
+        return dict.fromkeys(("entry by entry", "whole cells", "average over draws"), math.nan)
     if cells is not None:
         place = columns[model.sequence].astype(np.int64), columns[model.time].astype(np.int64)
         columns = {name: column[np.asarray(cells, bool)[place]] for name, column in columns.items()}
-    whole = float((np.logaddexp.reduce(each, axis=0) - np.log(len(each))).sum())
-    single = entry_log_probability(model, columns).sum()
-    return MarkovScores(float(single) / entries, whole / entries, float(each.mean(axis=0).sum()) / entries, entries)
+    return {
+        "entry by entry": float(entry_log_probability(model, columns).sum()) / entries,
+        "whole cells": float((np.logaddexp.reduce(each, axis=0) - np.log(len(each))).sum()) / entries,
+        "average over draws": float(each.mean(axis=0).sum()) / entries,
+    }
