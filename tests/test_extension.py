@@ -493,7 +493,7 @@ def _other_total(plain):
         (_no_unit, "no multiple of 2"),
         (_other_cap, "not the scales it was made with"),
         (_other_mechanism, "not a mechanism whose record can be checked"),
-        (_other_law, "noise law is not known"),
+        (_other_law, "a noise law: one of"),
         (_other_kind, "not known"),
         (_other_description, "not known"),
         (_other_total, "number of purchases"),

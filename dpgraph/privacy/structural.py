@@ -289,26 +289,17 @@ def register_law(name: str, kind: type) -> None:
 
 def plain_law(law: NoiseLaw) -> dict[str, Any]:
     """A noise law by its name and its numbers, such as its scale; ReleaseError for a law that is not registered."""
-    known = [name for name, kind in _LAWS.items() if type(law) is kind]
-    if not known:
+    if type(law) not in _LAWS.values():
         raise ReleaseError(f"the noise law {type(law).__name__} is not one that files know; register_law adds it")
-    return {"name": known[0]} | {part: getattr(law, part) for part in _numbers_of(type(law))}
+    return named(_LAWS).write(law)
 
 
 def law_of(plain: Any) -> NoiseLaw:
     """The inverse of ``plain_law``; ReleaseError for an unknown law, or a number that is not finite and above 0."""
-    name = plain.get("name") if isinstance(plain, dict) else None
-    kind = _LAWS.get(name) if isinstance(name, str) else None
-    if kind is None or set(plain) != {"name", *_numbers_of(kind)}:
-        raise ReleaseError("a noise law is not known, or not whole")
-    numbers = [plain[part] for part in _numbers_of(kind)]
-    if not all(type(number) in (int, float) and 0 < number < math.inf for number in numbers):
-        raise ReleaseError("the scale of a noise law is not a finite number above 0")
-    return kind(*map(float, numbers))
-
-
-def _numbers_of(kind: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))
+    law = named(_LAWS).read(plain, "a noise law")
+    if not all(number > 0 for number in vars(law).values()):
+        raise ReleaseError("the scale of a noise law is not above 0")
+    return law
 
 
 FORMS[NoiseLaw] = Form(plain_law, lambda plain, place: law_of(plain))
