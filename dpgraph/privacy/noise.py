@@ -484,9 +484,7 @@ def bounded_scores(scores: npt.ArrayLike) -> Reals:
     return np.maximum(_below_best(array), -DEEPEST).astype(np.float64)
 
 
-def draw_compositions(
-    scores: npt.NDArray[Any], scale: float, size: int, bits: Callable[[int], int], *, precise: bool = False
-) -> Integers:
+def draw_compositions(scores: npt.NDArray[Any], scale: float, size: int, bits: Callable[[int], int]) -> Integers:
     """Independent exact draws of a composition with probability proportional to exp(sum_a scores[a, j_a] / scale).
 
     The weights are a product over the parts, so the parts follow one after the other: P(j_1) is proportional to
@@ -498,7 +496,7 @@ def draw_compositions(
     relative = _below_best(scores)
     weights = relative.astype(np.float64) / scale
     suffixes = _suffixes(weights)
-    error = np.inf if precise else _float_error(weights)
+    error = _float_error(weights)
     draws = np.empty((size, len(weights)), np.int64)
     for draw in draws:
         left = weights.shape[1] - 1
@@ -515,13 +513,7 @@ def draw_compositions(
 
 
 def draw_path(
-    scores: npt.NDArray[Any],
-    scale: float,
-    start: Reals,
-    transition: Reals,
-    bits: Callable[[int], int],
-    *,
-    precise: bool = False,
+    scores: npt.NDArray[Any], scale: float, start: Reals, transition: Reals, bits: Callable[[int], int]
 ) -> Integers:
     """One exact draw of a path, P proportional to a public base measure times exp(sum of scores / scale) (P24)."""
     base = np.concatenate([start, np.ravel(transition)])
@@ -531,7 +523,7 @@ def draw_path(
     steps, states = relative.shape
     filtered = _filter_weights(relative, scale, start, transition)
     # A likelihood that is not 0 errs by 750 units in the last place, and every sum and product by one for each term.
-    error = np.inf if precise else (steps + 2) * (states + 800) * 2.0**-49
+    error = (steps + 2) * (states + 800) * 2.0**-49
     path = np.empty(steps, np.int64)
     for t in range(steps - 1, -1, -1):
         onward = np.ones(states) if t == steps - 1 else transition[:, path[t + 1]]

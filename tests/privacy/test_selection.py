@@ -10,6 +10,7 @@ import random
 from collections import Counter
 from fractions import Fraction
 from functools import partial
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -34,6 +35,8 @@ from dpgraph.privacy.seeded_noise import SeededNoise
 from tests.conclusions import law_test
 from tests.selection import compositions, permute_and_flip, softmax
 
+#: Decimal arithmetic alone decides: no float is near enough.
+decimals = patch("dpgraph.privacy.noise._float_choice", lambda *_: None)
 SCORES = np.array([0, -3, 4, 0, -20, 1], np.int64)
 SCALE = 2.5
 FACTORS = (2 / 3, 3 / 2)
@@ -70,7 +73,7 @@ def test_compositions_have_their_law_and_not_that_of_a_wrong_scale(way, shift):
         case "seeded":
             drawn = SeededNoise(8).choose_composition(scores, 4.0, test.draws)
         case "precise":
-            drawn = draw_compositions(scores, 4.0, test.draws, SecureNoise().bits, precise=True)
+            drawn = decimals(draw_compositions)(scores, 4.0, test.draws, SecureNoise().bits)
     test.check([every.index(tuple(z)) for z in drawn.tolist()])
 
 
@@ -104,7 +107,7 @@ def test_floats_propose_only_what_decimals_confirm():
         scores = -rng.integers(0, 10 ** rng.integers(1, 12), (rng.integers(2, 5), rng.integers(2, 9)))
         scale = float(10 ** rng.uniform(-2, 8))
         routes = [
-            draw_compositions(scores, scale, 3, SeededNoise(trial).bits, precise=precise) for precise in (False, True)
+            draw(scores, scale, 3, SeededNoise(trial).bits) for draw in (draw_compositions, decimals(draw_compositions))
         ]
         assert (routes[0] == routes[1]).all()
 
@@ -172,8 +175,7 @@ def test_floats_decide_no_state_wrongly_near_an_edge():
         edges, _ = _path_bounds(relative, scale, start, transition, np.ones(states), 60)
         for uniform in near(edges, rng):
             routes = [
-                draw_path(scores, scale, start, transition, first(uniform), precise=precise)
-                for precise in (False, True)
+                draw(scores, scale, start, transition, first(uniform)) for draw in (draw_path, decimals(draw_path))
             ]
             assert routes[0].tolist() == routes[1].tolist()
             tried += 1
@@ -314,7 +316,7 @@ def test_paths_have_their_law_and_not_that_of_a_wrong_scale(way, shift):
     wrong = [softmax(path_logits(4.0 * factor)) for factor in FACTORS]
     test = law_test(softmax(path_logits(4.0)), wrong, draws=None if way == "precise" else 12_000)
     if way == "precise":
-        drawn = [draw_path(scores, 4.0, START, STEP, noise.bits, precise=True) for _ in range(test.draws)]
+        drawn = [decimals(draw_path)(scores, 4.0, START, STEP, noise.bits) for _ in range(test.draws)]
     else:
         drawn = [noise.choose_path(scores, 4.0, START, STEP) for _ in range(test.draws)]
     test.check([EVERY_PATH.index(tuple(z)) for z in np.array(drawn).tolist()])
@@ -329,8 +331,7 @@ def test_floats_propose_only_the_paths_that_decimals_confirm():
         scale = float(10.0 ** rng.integers(-2, 10))
         start, transition = (np.maximum(rng.random(shape) ** 8, 1e-6) for shape in (states, (states, states)))
         routes = [
-            draw_path(scores, scale, start, transition, SeededNoise(trial).bits, precise=precise)
-            for precise in (False, True)
+            draw(scores, scale, start, transition, SeededNoise(trial).bits) for draw in (draw_path, decimals(draw_path))
         ]
         assert routes[0].tolist() == routes[1].tolist()
 
