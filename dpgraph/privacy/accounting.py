@@ -414,7 +414,7 @@ class Budget:
         return as_html("Budget", rows, [f"protecting {self.unit}; accounting {self.accounting}", *where, *group])
 
 
-def budget_of(budget: Any, unit: PrivacyUnit | None, epsilon: Number, delta: Number) -> Budget:
+def budget_of(budget: Any, unit: PrivacyUnit | None, epsilon: Fraction, delta: Fraction) -> Budget:
     """The budget that a user gave for a whole of this cost, or one of exactly this cost where there is none."""
     if budget is None:
         return Budget(epsilon, delta, unit=unit)

@@ -251,8 +251,8 @@ ROWS = (
     Mutant(
         "an estimator whose own budget forgets the unit",
         "estimators/fitting.py",
-        'return budget_of(budget, unit, mechanism.epsilon, getattr(mechanism, "delta", 0))',
-        'return budget_of(budget, budget and unit, mechanism.epsilon, getattr(mechanism, "delta", 0))',
+        'return Budget(mechanism.epsilon, getattr(mechanism, "delta", 0), unit=unit)',
+        'return Budget(mechanism.epsilon, getattr(mechanism, "delta", 0))',
         _case("estimators", "PrivateNaiveBayes: laplace, plug-in", ADD_3),
         first=True,
     ),
