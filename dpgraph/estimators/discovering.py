@@ -206,15 +206,16 @@ def _held(rows: Any, plan: Plan, person: str | None) -> tuple[Held, RowCap | Non
     """The rows that count, read once, and how many of each person they are. Sensitive."""
     if isinstance(rows, Codes):
         raise ReleaseError("discover takes rows, of which levels and bins are to be found; codes have theirs already")
-    groups = {one.by: one.declaration for one in (() if plan.budget.group is None else plan.budget.group.conditions)}
+    group: Any = plan.budget.group
+    groups = {one.by: one.declaration for one in (() if group is None else group.conditions)}
     known: dict[str, Any] = {} if plan.listed is None else dict(plan.listed.domain.variables)
     wanted = Columns({**known, **groups, **dict.fromkeys(plan.open)}, plan.strict)
     cap = None if person is None else PersonCap(person, plan.budget.unit.rows_per_person)
     held = read_once(rows, wanted if cap is None else cap.columns(wanted))
     if cap is not None:
         held = held.where(rows_within(held, cap, plan.strict))
-    if plan.budget.group is not None:
-        held = held.where(members(encode(held, Domain.of(groups, strict=plan.strict)).columns, plan.budget.group))
+    if group is not None:
+        held = held.where(members(encode(held, Domain.of(groups, strict=plan.strict)).columns, group))
     return held, None if cap is None else cap.record(plan.strict)
 
 

@@ -14,6 +14,7 @@ from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Release
 from dpgraph.structure.conversion import array_of
 from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, hole_codes
+from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.rules import Rules
 from dpgraph.structure.tables import Probabilities, Reals, probabilities_given
@@ -201,9 +202,8 @@ def of_people(probabilities: Probabilities) -> Probabilities:
     found = people_tables(network, probabilities.tables)
     reasons = {indicator(name): network.parents[name] for name in network.domain.holes}
     people = Network.of(people_of(network.domain), {**network.parents, **reasons}, Rules(network.rules.impossible))
-    sums = {name: table.sum(axis=0, keepdims=True) for name, table in found.items()}
-    even = {name: np.where(sums[name] > 0, table, 1.0) for name, table in found.items()}
-    return Probabilities(people, {name: table / table.sum(axis=0, keepdims=True) for name, table in even.items()})
+    even = {name: np.where(table.sum(axis=0) > 0, table, 1.0) for name, table in found.items()}
+    return Probabilities(people, FrozenMap((name, table / table.sum(axis=0)) for name, table in even.items()))
 
 
 def without_indicators(rows: pd.DataFrame, signs: Mapping[str, str], *, holes: bool) -> pd.DataFrame:
