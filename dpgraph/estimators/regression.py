@@ -175,6 +175,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """The predictive mean of each row, and its standard deviation where asked for, in the target's units.
 
+        Slopes that the release does not tell from 0 count less than in ``coef_``, which has their posterior mean.
+
         Raises:
             ReleaseError: If a deviation is asked of sampled weights.
         """

@@ -11,7 +11,7 @@ from scipy.special import ndtr, ndtri
 
 from dpgraph.inference.arguments import tails
 from dpgraph.inference.draws import mixing_note
-from dpgraph.inference.regression.draws import RegressionDraws, scaled_columns
+from dpgraph.inference.regression.draws import RegressionDraws, predicting_weights, scaled_columns
 from dpgraph.privacy.records import Provenance
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.rowwise import columns_to_predict, weighted
@@ -32,7 +32,8 @@ class LinearRegressionModel:
     """A fitted linear regression.
 
     The predictive law of a row is the mixture over draws of normal laws about its weighted columns: it contains the
-    noise variance and the uncertainty of the weights. The target lies within its declared bounds, where values
+    noise variance and the uncertainty of the weights. Where noise leaves slopes near 0 in their own spread, their mean
+    is drawn to 0 (``predicting_weights``); coefficients are not. The target lies within its declared bounds, where values
     outside count as the nearer bound, so predictions and intervals are cut there.
 
     Attributes:
@@ -80,7 +81,7 @@ class LinearRegressionModel:
         """Weights and deviations of draws that are far apart."""
         count = len(self.draws.variance)
         at = np.unique(np.linspace(0, count - 1, min(count, MIXED)).round().astype(np.intp))
-        return self.draws.weights[at], np.sqrt(self.draws.variance[at])
+        return predicting_weights(self.draws)[at], np.sqrt(self.draws.variance[at])
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """The predictive mean of each row, and its standard deviation where asked for, in the target's units.
@@ -95,7 +96,7 @@ class LinearRegressionModel:
             DomainError: If a feature is missing, does not fit its declaration, or holds nulls of no declared meaning.
         """
         columns = scaled_columns(self.draws.design, X)
-        mean = self._in_units(weighted(columns, self.draws.weights.mean(axis=0)))
+        mean = self._in_units(weighted(columns, predicting_weights(self.draws).mean(axis=0)))
         if not return_std:
             return mean
         weights = self.draws.weights - self.draws.weights.mean(axis=0)  # before any cut at the bounds

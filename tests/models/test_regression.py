@@ -12,7 +12,7 @@ DESIGN = LinearDesign({"x": (0, 10), "k": ["a", "b", "c"]}, "y", (0, 200))
 
 def model(draws=300, seed=0, deviation=0.1):
     rng = np.random.default_rng(seed)
-    weights = np.array([0.1, 0.3, -0.1, 0.2]) + 0.1 * rng.standard_normal((draws, 4))
+    weights = np.array([0.1, 0.3, -0.1, 0.2]) + 0.03 * rng.standard_normal((draws, 4))
     variance = (deviation * rng.uniform(0.5, 2, draws)) ** 2
     return dg.results.LinearRegressionModel(dg.results.RegressionDraws(DESIGN, weights, variance, "plug-in"))
 
@@ -36,6 +36,30 @@ def test_mean_and_deviation_and_interval_are_those_of_the_mixture():
         assert made.predict(given, return_std=True)[1][i] == pytest.approx(y.std(), rel=0.01)
         assert np.mean(y < low[i]) == pytest.approx(0.1, abs=0.001)
         assert np.mean(y < high[i]) == pytest.approx(0.9, abs=0.001)
+
+
+def test_slopes_near_0_in_their_spread_count_less_in_predictions_alone():
+    """Draws of a known normal: the mean moves exp(-q / 2) of the way to its mean given slopes of 0; clear ones stay."""
+    design, mean = LinearDesign({"x": (-1, 1), "z": (-1, 1)}, "y", (-10, 10)), np.array([0.01, 0.02, 0.01])
+    root = np.array([[0.03, 0.0, 0.0], [0.01, 0.02, 0.0], [-0.005, 0.01, 0.02]])
+    noise, spread, kept = np.random.default_rng(3).standard_normal((400_000, 3)) @ root.T, root @ root.T, []
+    x = np.column_stack([np.ones(3), [-1.0, 0.2, 1.0], [0.5, 1.0, -1.0]])
+    for middle in (mean, mean + [0.0, 0.2, -0.2]):
+        draws = dg.results.RegressionDraws(design, middle + noise, np.full(400_000, 1e-4), "hamiltonian")
+        steps = np.linalg.solve(spread[1:, 1:], middle[1:])
+        kept.append(1 - np.exp(-middle[1:] @ steps / 2))
+        none = np.array([middle[0] - spread[0, 1:] @ steps, 0.0, 0.0])  # the mean given slopes of 0
+        expected = 10 * x @ (kept[-1] * middle + (1 - kept[-1]) * none)
+        found, given = dg.results.LinearRegressionModel(draws), {"x": x[:, 1], "z": x[:, 2]}
+        assert found.predict(given) == pytest.approx(expected, abs=0.006)  # ten standard errors of means
+        assert draws.predict(given) == pytest.approx(found.predict(given))
+        assert found.coef_ == pytest.approx(10 * middle[1:], abs=0.006)
+        off = found.predict_interval(given) - found.predict(given)[:, None]
+        if len(kept) == 1:
+            first = off
+    assert off == pytest.approx(first, abs=1e-6)  # intervals move with the mean, as wide as they were
+    assert 0.2 < kept[0] < 0.5
+    assert kept[1] > 0.999
 
 
 def test_predictions_and_intervals_stay_within_the_bounds():
