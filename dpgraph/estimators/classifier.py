@@ -80,7 +80,7 @@ BEARABLE, LABELLED, LABEL_FIRST, ALIKE, PER_CELL = 0.15, 0.05, 4, 0.035, 0.4
 PARTS, CLEAR, CHOICE = (10, 6, 3), 0.12, 0.01
 #: The label is measured again, with the scores' part, where no score is judged and noise moves more than this share of
 #: the rows in its first counts: with few rows an unsure base rate costs more than features tell.
-UNSURE = 0.2
+UNSURE = 0.15
 #: Draws of the learned network's tables, rows drawn from each, and rows drawn of naive Bayes.
 DRAWS, ROWS_OF_EACH, ROWS = 20, 1000, 10_000
 #: The candidates where pairs were measured; by how much another must beat the first, and by twice its noise.

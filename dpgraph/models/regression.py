@@ -33,8 +33,8 @@ class LinearRegressionModel:
 
     The predictive law of a row is the mixture over draws of normal laws about its weighted columns: it contains the
     noise variance and the uncertainty of the weights. Where noise leaves slopes near 0 in their own spread, their mean
-    is drawn to 0 (``predicting_weights``); coefficients are not. The target lies within its declared bounds, where values
-    outside count as the nearer bound, so predictions and intervals are cut there.
+    is drawn to 0 (``predicting_weights``); coefficients are not. The target lies within its declared bounds, where
+    values outside count as the nearer bound, so predictions and intervals are cut there.
 
     Attributes:
         draws: Draws from the posterior.

@@ -44,7 +44,7 @@ def test_slopes_near_0_in_their_spread_count_less_in_predictions_alone():
     root = np.array([[0.03, 0.0, 0.0], [0.01, 0.02, 0.0], [-0.005, 0.01, 0.02]])
     noise, spread, kept = np.random.default_rng(3).standard_normal((400_000, 3)) @ root.T, root @ root.T, []
     x = np.column_stack([np.ones(3), [-1.0, 0.2, 1.0], [0.5, 1.0, -1.0]])
-    for middle in (mean, mean + [0.0, 0.2, -0.2]):
+    for middle in (mean, mean + np.array([0.0, 0.2, -0.2])):
         draws = dg.results.RegressionDraws(design, middle + noise, np.full(400_000, 1e-4), "hamiltonian")
         steps = np.linalg.solve(spread[1:, 1:], middle[1:])
         kept.append(1 - np.exp(-middle[1:] @ steps / 2))
