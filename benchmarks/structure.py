@@ -1,7 +1,6 @@
 """Networks learned without a graph: how far the pairs and triples of their synthetic rows are from those of the rows.
 
     python benchmarks/structure.py [--sets votes,titanic] [--epsilons 0.1,1,10] [--seeds 3] [--first 1] [--delta 1e-6]
-        [--peers mst,privbayes --python PEER_PYTHON]
 
 Adult (14 columns of up to 100 levels as coded), mushroom, titanic and house votes are read from ../shared/data where
 that is there, or from where the environment's SHARED_DATA says. ``survey`` is simulated: 16 binary columns of 21 574
@@ -9,8 +8,8 @@ rows of six hidden classes; asia, alarm and child are 10 000 rows of pgmpy's net
 variation of all pairs and of 200 triples, of as many synthetic rows as there are rows, over the seeds; beside it
 independent columns, each variable measured by itself with the whole budget; where the truth is known the structural
 Hamming distance, counted on the skeletons; and seconds of the processor. Further, from a network learned on nine tenths
-of the rows, the mean natural log-likelihood of the others, and of independent columns learned alike. Peers run in an
-interpreter of their own (benchmarks/structure_peers.py).
+of the rows, the mean natural log-likelihood of the others, and of independent columns learned alike. Peers are in
+benchmarks/rivals.py.
 """
 
 from __future__ import annotations
@@ -18,8 +17,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -126,29 +123,9 @@ class Compared:
             )
         )
 
-    def of_peer(self, peer: str, python: str, rows: pd.DataFrame, epsilon: str, delta: str, seed: int) -> list[float]:
-        """The distances of a peer's synthetic rows, and its seconds; NaN where it fails or takes ten minutes."""
-        columns = self._columns(rows)
-        with tempfile.TemporaryDirectory() as folder:
-            paths = [str(Path(folder) / name) for name in ("rows.npy", "sizes.json", "drawn.npy")]
-            np.save(paths[0], np.stack([columns[name] for name in self.domain.names], axis=1))
-            Path(paths[1]).write_text(json.dumps([self.domain.sizes[name] for name in self.domain.names]))
-            script = str(Path(__file__).with_name("structure_peers.py"))
-            settings = ["--epsilon", epsilon, "--delta", delta, "--seed", str(seed)]
-            try:
-                done = subprocess.run(
-                    [python, script, peer, *paths, *settings], capture_output=True, text=True, timeout=600, check=True
-                )
-            except subprocess.SubprocessError:
-                return [float("nan")] * 3
-            drawn = dict(zip(self.domain.names, np.load(paths[2]).T, strict=True))
-        return [*self._apart(drawn), float(done.stdout.split()[-1])]
-
     def distance(self, rows: pd.DataFrame) -> tuple[float, float]:
         """The mean total variation of pairs, and of triples."""
-        return self._apart(self._columns(rows))
-
-    def _apart(self, columns: dict[str, np.ndarray]) -> tuple[float, float]:
+        columns = self._columns(rows)
         found = [
             float(np.mean([abs(self._table(columns, names) - self.true[names]).sum() / 2 for names in self.sets[size]]))
             for size in (2, 3)
@@ -192,10 +169,8 @@ def learned(rows, domain, epsilon, delta, seed):
 @click.option("--epsilons", default="0.1,1,10", show_default=True)
 @click.option("--seeds", default=3, show_default=True)
 @click.option("--first", default=1, show_default=True, help="The first seed.")
-@click.option("--peers", default="", help="Some of mst, aim, privbayes, smartnoise-mst, smartnoise-aim.")
-@click.option("--python", default="python", help="The interpreter in which peers are installed.")
 @click.option("--delta", default="1e-6", show_default=True, help="0 for pure differential privacy.")
-def main(sets: str, epsilons: str, seeds: int, first: int, peers: str, python: str, delta: str) -> None:
+def main(sets: str, epsilons: str, seeds: int, first: int, delta: str) -> None:
     """Prints a row for each set and epsilon."""
     print(f"add-remove, delta {delta}, {seeds} seeds: mean total variation of pairs / triples (sd over seeds)")
     print(
@@ -227,16 +202,6 @@ def main(sets: str, epsilons: str, seeds: int, first: int, peers: str, python: s
                 f"{alone[5]:8.2f} {mean[5]:8.2f}",
                 flush=True,
             )
-            for peer in filter(None, peers.split(",")):
-                runs = [
-                    compared.of_peer(peer, python, rows, epsilon, delta, seed) for seed in range(first, first + seeds)
-                ]
-                mean, sd = np.mean(runs, axis=0), np.std(runs, axis=0)
-                print(
-                    f"{name:10} {epsilon:>7}  {peer:>15}   {mean[0]:.4f}/{mean[1]:.4f} ({sd[0]:.4f}/{sd[1]:.4f})  "
-                    f"{mean[2]:20.1f}",
-                    flush=True,
-                )
 
 
 if __name__ == "__main__":
