@@ -120,7 +120,13 @@ def cells(asked: argparse.Namespace, known: pd.DataFrame) -> None:
             python = sys.executable if WAYS[way] in (ours, again) else asked.python
             for epsilon in asked.epsilons.split(",") if python else ():
                 for seed in range(asked.first, asked.first + asked.seeds):
-                    cell = {"set": name, "epsilon": float(epsilon), "way": way, "seed": seed}
+                    cell = {
+                        "set": name,
+                        "epsilon": float(epsilon),
+                        "delta": float(asked.delta),
+                        "way": way,
+                        "seed": seed,
+                    }
                     found = known[(known[list(cell)] == list(cell.values())).all(axis=1)].to_dict("records")
                     if not found:
                         found = [cell | run(compared, coded, sizes, [way, python, epsilon, asked.delta, str(seed)])]
@@ -159,14 +165,12 @@ def main() -> None:
     parser.add_argument("--python", default="", help="the interpreter of the peers; without it they are left out")
     parser.add_argument("--results", default="rivals.jsonl")
     asked = parser.parse_args()
-    known = read(asked.results)
-    cells(asked, known)
+    cells(asked, read(asked.results))
     table = read(asked.results)
-    shown = table.groupby([*CELL, "way"], sort=False).agg(
-        **{"seeds": ("pairs", "count"), "pairs": ("pairs", "mean"), "sd": ("pairs", "std")},
-        **{"triples": ("triples", "mean"), "sd of triples": ("triples", "std")},
-        **{"seconds": ("seconds", "mean"), "MB": ("memory", "mean")},
-    )
+    groups = table[table["delta"] == float(asked.delta)].groupby([*CELL, "way"])
+    shown = groups["pairs"].agg(seeds="count", pairs="mean", sd="std")
+    shown[["triples", "seconds", "MB"]] = groups[["triples", "seconds", "memory"]].mean()
+    shown["sd of triples"] = groups["triples"].std()
     best = shown.drop(index="again", level="way", errors="ignore").groupby(CELL)[["pairs", "triples"]].transform("min")
     shown[["pairs / best", "triples / best"]] = shown[["pairs", "triples"]] / best
     print(f"add-remove, delta {asked.delta}; a way of no seeds was stopped, or failed where it has no seconds")
@@ -176,7 +180,7 @@ def main() -> None:
 def read(path: str) -> pd.DataFrame:
     """The results so far."""
     lines = Path(path).read_text().splitlines() if Path(path).exists() else []
-    columns = [*CELL, "way", "seed", "pairs", "triples", "seconds", "memory"]
+    columns = [*CELL, "delta", "way", "seed", "pairs", "triples", "seconds", "memory"]
     return pd.DataFrame([json.loads(line) for line in lines], columns=columns)
 
 
