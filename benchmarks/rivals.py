@@ -20,6 +20,7 @@ import argparse
 import json
 import re
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -96,7 +97,7 @@ WAYS = {
 
 def child(way: str, folder: str, *settings: str) -> None:
     """One run, in a process of its own: writes its rows, and prints its seconds and megabytes."""
-    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT))
+    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT + 5))
     rows, sizes = np.load(f"{folder}/rows.npy"), json.loads(Path(folder, "sizes.json").read_text())
     epsilon, delta, seed = settings
     np.save(f"{folder}/drawn.npy", WAYS[way](way, rows, sizes, epsilon, delta, int(seed)).astype(np.int64))
@@ -146,7 +147,8 @@ def run(compared, coded: pd.DataFrame, sizes: list[int], settings: list[str]) ->
         if done.returncode:
             print(f"{settings}: {done.returncode} {done.stderr[-500:]}", file=sys.stderr)
             nan = float("nan")
-            return {"pairs": nan, "triples": nan, "seconds": LIMIT if done.returncode < 0 else nan, "memory": nan}
+            seconds = LIMIT if done.returncode == -signal.SIGXCPU else nan
+            return {"pairs": nan, "triples": nan, "seconds": seconds, "memory": nan}
         pairs, triples = compared.distance(pd.DataFrame(np.load(f"{folder}/drawn.npy"), columns=list(coded)))
     return {"pairs": pairs, "triples": triples, **json.loads(done.stdout.splitlines()[-1])}
 
