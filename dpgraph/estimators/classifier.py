@@ -78,9 +78,6 @@ BEARABLE, LABELLED, LABEL_FIRST, ALIKE, PER_CELL = 0.15, 0.05, 4, 0.035, 0.4
 #: Bins of a score for each label that it may favour, or for all: the most for which noise moves at most this share of
 #: the rows; and where several candidates are judged.
 PARTS, CLEAR, CHOICE = (10, 6, 3), 0.12, 0.01
-#: The label is measured again, with the scores' part, where no score is judged and noise moves more than this share of
-#: the rows in its first counts: with few rows an unsure base rate costs more than features tell.
-UNSURE = 0.15
 #: Draws of the learned network's tables, rows drawn from each, and rows drawn of naive Bayes.
 DRAWS, ROWS_OF_EACH, ROWS = 20, 1000, 10_000
 #: The candidates where pairs were measured; by how much another must beat the first, and by twice its noise.
@@ -318,26 +315,24 @@ class _Plan:
         elif wide.network:
             parts = 0
         part = 1 - LABEL - (JUDGED if parts else 0)
-        wide, made = self.pairs(part, n, wide.network) if wide else None, [first]
-        if not (wide or parts) and self._moved(self.label(), [(self.target,)], self.share(LABEL)) > UNSURE * n:
-            part -= JUDGED
-            made.append(release(count(codes, self.label()), self.share(JUDGED), budget=purse, noise=self.noise))
+        wide = self.pairs(part, n, wide.network) if wide else None
         description, how = wide[:2] if wide else self.naive(part)
-        made.append(release(count(codes, description), how, budget=purse, noise=self.noise))
-        noisy = joint_release(made)
+        second = release(count(codes, description), how, budget=purse, noise=self.noise)
+        noisy = joint_release([first, second])
         if wide and wide.network:
             limits = constraints_within(None, self.domain)
             learned = choose_within(noisy, limits, grow=False).probabilities
             scores = NetworkScores(ConditionalClassifier(self.target, learned, self.features))
-            return fit.keep(as_one(made, scope, purse)), [Judged("network", scores, math.nan, math.nan)]
+            return fit.keep(as_one((first, second), scope, purse)), [Judged("network", scores, math.nan, math.nan)]
         candidates = self._candidates(noisy, wide is not None, parts or PARTS[-1], coarse)[:many]
         if not parts:
-            return fit.keep(as_one(made, scope, purse)), [
+            made = fit.keep(as_one((first, second), scope, purse))
+            return made, [
                 Judged(one.name, one.scores.scaled(one.base, one.start), math.nan, math.nan) for one in candidates
             ]
         third = self._scored(codes, candidates, purse)
-        kept = fit.keep(as_one(made, scope, purse, unseen(third.event, SCORES_OF_ROWS)))
-        return kept, [_judged(i, one, third.value) for i, one in enumerate(candidates)]
+        made = fit.keep(as_one((first, second), scope, purse, unseen(third.event, SCORES_OF_ROWS)))
+        return made, [_judged(i, one, third.value) for i, one in enumerate(candidates)]
 
     def _rows_in(self, first: Release[Any]) -> float:
         """About how many rows there are: as said, as the unit makes public, or as the label's noisy counts tell."""

@@ -35,9 +35,6 @@ RIDGE, STEPS = 2.5, 100
 #: it falls; how much of a regression's; the standard deviations of both and of a label's shift
 #: (benchmarks/classifiers.py).
 ONE, MANY, WITHIN, WHOLE, SPREAD, SHIFT = 0.95, 0.55, 6.0, 0.95, 0.25, 0.3
-#: The power of the clear part of a pair's squared excess with which its table is kept: 1 is least squares for one pair,
-#: 1/2 keeps more of what features tell together.
-KEPT = 0.75
 #: The correlation of features that agree, in normal scores.
 COMMON = 0.5
 #: Bins of a score at most: over all labels that it may favour.
@@ -137,7 +134,7 @@ class Scores:
             noise = pairs.spread[pair] ** 2 * (excess.shape[0] - 1) * (excess.shape[1] - 1)
             seen = max(float((excess**2).sum()), 1e-9)
             clear = max(0.0, seen - noise)
-            part, cells = (clear / seen) ** KEPT, np.exp(table)
+            part, cells = math.sqrt(clear / seen), np.exp(table)
             weights[name] = np.log(part * cells + (1 - part) * (cells @ softmax(self.start))[:, None] + 1e-300)
             real, all_of_it = real + clear, all_of_it + seen
         return Scores(self.domain, self.target, self.start, weights), real / all_of_it

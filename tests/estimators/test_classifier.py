@@ -116,17 +116,8 @@ def test_the_record_names_the_price_of_every_part_scores_too(delta):
 def test_noise_that_drowns_scores_leaves_them_unmeasured():
     model = fitted(0.05, n=300)
     assert model.choice_["log_loss"].isna().all()
-    assert len(model.release_.event.events) == 3  # the label twice
+    assert len(model.release_.event.events) == 2
     assert log_loss(model)[0] < 1
-
-
-def test_an_unsure_base_rate_is_measured_again_from_the_same_charge(tmp_path):
-    """The parts add up to the charge, two for the label; a clear rate is measured once, and a file keeps all parts."""
-    for n, parts in ((6000, [0.004, 0.096]), (300, [0.004, 0.012, 0.084])):
-        model = fitted("0.1", n=n, unit=dg.PrivacyUnit("replace"))
-        assert [round(float(part.epsilon), 4) for part in model.release_.event.events] == parts
-    dg.save(model, tmp_path / "model.json")
-    assert dg.load(tmp_path / "model.json", release=True).event == model.release_.event
 
 
 @pytest.mark.parametrize(("noise", "part"), [(0.0, 1.0), (0.9, 0.1), (1.0, 0.0), (2.0, 0.0)])
@@ -142,7 +133,7 @@ def test_a_table_is_mixed_with_an_independent_one_by_the_noise_in_its_excess(noi
     odds = np.exp(damped.weights["f"]) / (table @ label)[:, None]
     assert clear == pytest.approx(part, abs=1e-6)
     assert np.exp(damped.weights["f"]).sum(axis=0) == pytest.approx(1)
-    assert odds.min() > (1 - part**0.5) / 2
+    assert odds.min() >= 1 - part**0.5 - 1e-6
     if part in (0, 1):
         assert np.exp(damped.weights["f"]) == pytest.approx(table if part else np.outer(table @ label, [1, 1]))
 

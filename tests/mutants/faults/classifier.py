@@ -24,8 +24,8 @@ MUTANTS = (
     Mutant(
         "a classifier's scores paid from a budget of their own",
         PLANNED,
-        "tables), self.share(JUDGED), budget=purse",
-        "tables), self.share(Fraction(1)), budget=Budget(self.epsilon, self.delta, unit=self.budget.unit)",
+        "self.share(JUDGED), budget=purse",
+        "self.share(Fraction(1)), budget=Budget(self.epsilon, self.delta, unit=self.budget.unit)",
         (LOSS, ONCE),
     ),
     Mutant(
