@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from scipy.special import ndtr, ndtri
 
 from dpgraph.inference.arguments import tails
 from dpgraph.inference.draws import mixing_note
-from dpgraph.inference.regression.draws import RegressionDraws, predicting_weights, scaled_columns
+from dpgraph.inference.regression.draws import RegressionDraws, scaled_columns
 from dpgraph.privacy.records import Provenance
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.rowwise import columns_to_predict, weighted
@@ -33,8 +34,8 @@ class LinearRegressionModel:
 
     The predictive law of a row is the mixture over draws of normal laws about its weighted columns: it contains the
     noise variance and the uncertainty of the weights. Where noise leaves slopes near 0 in their own spread, their mean
-    is drawn to 0 (``predicting_weights``); coefficients are not. The target lies within its declared bounds, where
-    values outside count as the nearer bound, so predictions and intervals are cut there.
+    is drawn to 0; coefficients, and ``RegressionDraws.predict``, are not. The target lies within its declared bounds,
+    where values outside count as the nearer bound, so predictions and intervals are cut there.
 
     Attributes:
         draws: Draws from the posterior.
@@ -77,11 +78,27 @@ class LinearRegressionModel:
         return self.draws.coefficients(probability)
 
     @cached_property
+    def _weights(self) -> Reals:
+        """The draws for predictions: their mean is moved towards that of no slopes, as far as the release allows these.
+
+        Of slopes with posterior mean m and covariance V, no slopes are exp(-m' V^-1 m / 2) times as likely as m, were
+        the posterior normal. So much of the way goes the mean to that of draws whose slopes are 0. Their spread stays.
+        The prior of slopes is wide, for intervals; where noise leaves m small beside V, predictions are near the
+        average's.
+        """
+        weights = self.draws.weights
+        if not self.draws.design.intercept or len(weights) <= weights.shape[1] or weights.shape[1] < 2:
+            return weights
+        mean, spread = weights.mean(axis=0), np.cov(weights.T)
+        steps = np.linalg.pinv(spread[1:, 1:], hermitian=True) @ mean[1:]
+        return weights - math.exp(-mean[1:] @ steps / 2) * (spread[:, 1:] @ steps)
+
+    @cached_property
     def _few(self) -> tuple[Reals, Reals]:
         """Weights and deviations of draws that are far apart."""
         count = len(self.draws.variance)
         at = np.unique(np.linspace(0, count - 1, min(count, MIXED)).round().astype(np.intp))
-        return predicting_weights(self.draws)[at], np.sqrt(self.draws.variance[at])
+        return self._weights[at], np.sqrt(self.draws.variance[at])
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """The predictive mean of each row, and its standard deviation where asked for, in the target's units.
@@ -96,7 +113,7 @@ class LinearRegressionModel:
             DomainError: If a feature is missing, does not fit its declaration, or holds nulls of no declared meaning.
         """
         columns = scaled_columns(self.draws.design, X)
-        mean = self._in_units(weighted(columns, predicting_weights(self.draws).mean(axis=0)))
+        mean = self._in_units(weighted(columns, self._weights.mean(axis=0)))
         if not return_std:
             return mean
         weights = self.draws.weights - self.draws.weights.mean(axis=0)  # before any cut at the bounds

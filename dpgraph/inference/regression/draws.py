@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -155,23 +154,8 @@ class RegressionDraws(Draws):
                 in order as its columns; or a mapping, for each feature an array: numbers, or of a feature with levels
                 the codes of these.
         """
-        scaled = weighted(scaled_columns(self.design, X), predicting_weights(self).mean(axis=0))
+        scaled = weighted(scaled_columns(self.design, X), self.weights.mean(axis=0))
         return self.design.bounds.middle + self.design.bounds.half * scaled
-
-
-def predicting_weights(draws: RegressionDraws) -> Reals:
-    """The draws for predictions: their mean is moved towards that without slopes, as far as the release allows none.
-
-    Of slopes with posterior mean m and covariance V, no slopes are exp(-m' V^-1 m / 2) times as likely as m, were the
-    posterior normal. So much of the way goes the mean to that of draws whose slopes are 0. Their spread stays. The
-    prior of slopes is wide, for intervals; where noise leaves m small beside V, predictions are near the average's.
-    """
-    weights = draws.weights
-    if not draws.design.intercept or len(weights) <= weights.shape[1] or weights.shape[1] < 2:
-        return weights
-    mean, spread = weights.mean(axis=0), np.cov(weights.T)
-    steps = np.linalg.pinv(spread[1:, 1:], hermitian=True) @ mean[1:]
-    return weights - math.exp(-mean[1:] @ steps / 2) * (spread[:, 1:] @ steps)
 
 
 def scaled_columns(design: LinearDesign, values: Any) -> Reals:

@@ -1114,8 +1114,8 @@ MUTANTS = (
     Mutant(
         "predictive intervals without the noise variance",
         "models/regression.py",
-        "return predicting_weights(self.draws)[at], np.sqrt(self.draws.variance[at])",
-        "return predicting_weights(self.draws)[at], 1e-6 * np.sqrt(self.draws.variance[at])",
+        "return self._weights[at], np.sqrt(self.draws.variance[at])",
+        "return self._weights[at], 1e-6 * np.sqrt(self.draws.variance[at])",
         ("tests/models/test_regression.py::test_mean_and_deviation_and_interval_are_those_of_the_mixture",),
     ),
     Mutant(
