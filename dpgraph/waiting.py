@@ -1,6 +1,7 @@
 """Progress of long steps: a line on a terminal's stderr, from ``AFTER`` seconds on until the step ends.
 
-Only public things are counted: tables, cells, variables, draws.
+Only public things are counted: tables, cells, variables, draws. Of a Parquet path that is read the share of its pieces
+is shown, never their number.
 """
 
 from __future__ import annotations

@@ -198,7 +198,7 @@ def _labels(model: Any, found: Sequence[Any]) -> pd.DataFrame:
     show_default=True,
     help="What a column of bins holds: numbers in them, each bin's mean, or its name.",
 )
-@click.option("--holes", is_flag=True, help="Of unobserved values: with as many nulls as the people's; else complete.")
+@click.option("--holes", is_flag=True, help="With nulls where values are unobserved, as many as people have.")
 @RAW
 @OUT
 def sample(model: str, n: int, seed: int | None, numbers: Numbers, holes: bool, raw: bool, out: Path) -> None:

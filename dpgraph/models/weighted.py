@@ -119,7 +119,7 @@ class Scores:
         return tuple(self.weights)
 
     def damped(self, pairs: Pairs) -> tuple[Scores, float]:
-        """The scores with tables mixed with independent ones, as far as their excess is noise; and what is not, of all.
+        """The scores, each table mixed with an independent one as far as its excess is noise; the share that is not.
 
         The excess over independence of a feature and the label is squared, and noise alone would have its variance for
         each free coordinate. Mixed before the logarithm, so that a rare label's noisy cells have no odds without bound.

@@ -39,21 +39,25 @@ def test_mean_and_deviation_and_interval_are_those_of_the_mixture():
 
 
 def test_slopes_near_0_in_their_spread_count_less_in_predictions_alone():
-    """Draws of a known normal: the mean moves exp(-q / 2) of the way to its mean given slopes of 0; clear ones stay."""
+    """Draws of known mean and covariance: the mean moves exp(-q / 2) of the way to that given slopes of 0; clear ones
+    stay."""
     design, mean = LinearDesign({"x": (-1, 1), "z": (-1, 1)}, "y", (-10, 10)), np.array([0.01, 0.02, 0.01])
     root = np.array([[0.03, 0.0, 0.0], [0.01, 0.02, 0.0], [-0.005, 0.01, 0.02]])
-    noise, spread, kept = np.random.default_rng(3).standard_normal((400_000, 3)) @ root.T, root @ root.T, []
+    normal = np.random.default_rng(3).standard_normal((1000, 3))
+    normal -= normal.mean(axis=0)
+    normal = np.linalg.solve(np.linalg.cholesky(np.cov(normal.T)), normal.T).T  # uncorrelated, variances 1
+    noise, spread, kept = normal @ root.T, root @ root.T, []
     x = np.column_stack([np.ones(3), [-1.0, 0.2, 1.0], [0.5, 1.0, -1.0]])
     for middle in (mean, mean + np.array([0.0, 0.2, -0.2])):
-        draws = dg.results.RegressionDraws(design, middle + noise, np.full(400_000, 1e-4), "hamiltonian")
+        draws = dg.results.RegressionDraws(design, middle + noise, np.full(1000, 1e-4), "hamiltonian")
         steps = np.linalg.solve(spread[1:, 1:], middle[1:])
         kept.append(1 - np.exp(-middle[1:] @ steps / 2))
         none = np.array([middle[0] - spread[0, 1:] @ steps, 0.0, 0.0])  # the mean given slopes of 0
         expected = 10 * x @ (kept[-1] * middle + (1 - kept[-1]) * none)
         found, given = dg.results.LinearRegressionModel(draws), {"x": x[:, 1], "z": x[:, 2]}
-        assert found.predict(given) == pytest.approx(expected, abs=0.006)  # ten standard errors of means
-        assert draws.predict(given) == pytest.approx(10 * x @ middle, abs=0.006)  # as its coefficients
-        assert found.coef_ == pytest.approx(10 * middle[1:], abs=0.006)
+        assert found.predict(given) == pytest.approx(expected, abs=1e-9)
+        assert draws.predict(given) == pytest.approx(10 * x @ middle, abs=1e-9)  # as its coefficients
+        assert found.coef_ == pytest.approx(10 * middle[1:], abs=1e-9)
         off = found.predict_interval(given) - found.predict(given)[:, None]
         if len(kept) == 1:
             first = off
