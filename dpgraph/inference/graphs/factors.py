@@ -38,6 +38,8 @@ SQUARED = 6.25
 ROUNDS, BETWEEN, MOVED = 100, 5, 1e-5
 #: Steps of expectation and maximisation for the shares of the strengths.
 SHARINGS = 40
+#: The most that a pair pulls its own prediction towards itself.
+MOST_PULL = 0.9
 #: Variances below this are none.
 LEAST = 1e-18
 
@@ -53,22 +55,25 @@ class Factors:
     names: tuple[str, ...]
     loadings: Mapping[str, Reals]
     covariances: Mapping[str, Reals]
+    weights: Mapping[tuple[str, str], float]
 
-    def common(self, one: str, other: str) -> Reals:
-        """The part of factors in the residual block of a pair, per row."""
-        return self.loadings[one][:, 1:] @ self.loadings[other][:, 1:].T
+    def without(self, one: str, other: str, block: Reals) -> tuple[Reals, Reals, float]:
+        """What other pairs say of one with this residual block, per row.
 
-    def block(self, one: str, other: str) -> Reals:
-        """The residual block of a pair, per row, by its variables and their common factors."""
-        return self.loadings[one] @ self.loadings[other].T
-
-    def redrawn(self, rng: np.random.Generator) -> Factors:
-        """With loadings drawn from their posterior."""
-        drawn = {}
-        for name, mean in self.loadings.items():
-            spread, axes = np.linalg.eigh(self.covariances[name])  # no spread is below 0 but for rounding
-            drawn[name] = mean + rng.standard_normal(mean.shape) * np.sqrt(np.maximum(spread, 0.0)) @ axes.T
-        return Factors(self.names, drawn, self.covariances)
+        The part of common factors, the block less that and less what both variables make by themselves, and the
+        variance of a coordinate's prediction. A pair pulls its prediction towards itself: by how much is the prediction's
+        variance in units of the pair's (leverage), to first order.
+        """
+        first, second = self.loadings[one], self.loadings[other]
+        here, there = self.covariances[one], self.covariances[other]
+        variance = float(
+            np.einsum("rp,pq,rq", first, there, first) / len(first)
+            + np.einsum("rp,pq,rq", second, here, second) / len(second)
+            + (here * there).sum()
+        )
+        pull = min(variance * self.weights[one, other], MOST_PULL)
+        away = (block - first @ second.T) / (1 - pull)
+        return block - away - np.outer(first[:, 0], second[:, 0]), away, variance / (1 - pull)
 
 
 def common_factors(
@@ -93,9 +98,9 @@ def common_factors(
             if np.abs(fit.means - before).max() < MOVED:
                 break
     rows = {name: slice(start, start + width) for name, start, width in zip(names, fit.starts, widths, strict=True)}
-    return Factors(
-        names, {name: fit.means[at] for name, at in rows.items()}, dict(zip(names, fit.covariances, strict=True))
-    )
+    weights = {(one, other): float(fit.precisions[i, j]) for i, one in enumerate(names) for j, other in enumerate(names)}
+    loadings = {name: fit.means[at] for name, at in rows.items()}
+    return Factors(names, loadings, dict(zip(names, fit.covariances, strict=True)), weights)
 
 
 @dataclass(eq=False)

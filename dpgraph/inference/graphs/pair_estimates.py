@@ -45,6 +45,7 @@ LEAST = 1e-24
 #: What maximising over tau and gamma adds to the log-likelihood of a pair that is independent, at most, as a rule.
 CHOSEN = 1.0
 #: The exponents gamma and, in units of the noise, the variances tau^2 that shrinking chooses from.
+STRENGTHS, SELDOM, ROUNDS = np.geomspace(1e-4, 10, 33), 1e-6, 200
 POWERS, SCALES = (0.0, 1.0, 1.5, 2.0), np.geomspace(1e-3, 1e5, 33)
 
 
@@ -75,16 +76,14 @@ class Pairs:
     @cached_property
     def tables(self) -> dict[Pair, Reals]:
         """The shrunk probabilities of each pair; one that was not measured is independent."""
-        factors, parts = self._parts(sampled=False)
+        parts = self._parts(sampled=False)
         found = {}
         for pair in combinations(self.domain.names, 2):
             first, second = self.singles[pair[0]], self.singles[pair[1]]
             found[pair] = apart = np.outer(first, second)
             if pair in parts:
-                part, common = parts[pair], self._common(factors, pair)
-                least = FLOOR if common is None else BORROWED_FLOOR
-                cells = part.likely * part.kept + (0.0 if common is None else common)
-                found[pair] = fitted(apart + cells / self.n, first, second, least * apart)
+                least = FLOOR if parts[pair].common is None else BORROWED_FLOOR
+                found[pair] = fitted(apart + parts[pair].mean / self.n, first, second, least * apart)
         return found
 
     def table(self, one: str, other: str) -> Reals:
@@ -104,7 +103,7 @@ class Pairs:
         return 0.5 * cells * math.sqrt(2 / math.pi * free) * self.spread[pair] / self.n
 
     @cached_property
-    def _population(self) -> tuple[Factors | None, dict[Pair, Part]]:
+    def _population(self) -> dict[Pair, Part]:
         return self._parts(sampled=True)
 
     def redrawn(self, rng: np.random.Generator, *, alone: bool = False) -> Pairs:
@@ -116,16 +115,11 @@ class Pairs:
         """
         residuals = dict(self.residuals)
         singles = {name: self._single_redrawn(name, rng) for name in self.singles} if alone else self.singles
-        factors, parts = self._population
-        drawn = None if factors is None else factors.redrawn(rng)
-        for pair, part in parts.items():
-            depends = rng.random() < part.likely
-            own = depends * (part.kept + part.left * rng.standard_normal(part.kept.shape))
-            common = self._common(drawn, pair)
-            excess = own if common is None else common + own
+        for pair, part in self._population.items():
             one, other = (contrasts(self.domain.sizes[name]) for name in pair)
-            residuals[pair] = one @ (excess + self._uneven(pair, singles)) @ other.T, self.residuals[pair][1]
-        return Pairs(self.domain, self.n, singles, dict.fromkeys(parts, 0.0), residuals, drawn=True)
+            excess = part.drawn(rng) + self._uneven(pair, singles)
+            residuals[pair] = one @ excess @ other.T, self.residuals[pair][1]
+        return Pairs(self.domain, self.n, singles, dict.fromkeys(self.spread, 0.0), residuals, drawn=True)
 
     def _single_redrawn(self, name: str, rng: np.random.Generator) -> Reals:
         """A draw of the population's probabilities of a variable's levels: noise and sampling, both normal."""
@@ -136,7 +130,7 @@ class Pairs:
         sampled = np.sqrt(self.n * single) * rng.standard_normal(single.size)
         return positive_shares(single + (noise + sampled - single * sampled.sum()) / self.n)
 
-    def _parts(self, *, sampled: bool) -> tuple[Factors | None, dict[Pair, Part]]:
+    def _parts(self, *, sampled: bool) -> dict[Pair, Part]:
         """The common factors of the rows' pairs and each pair's own part, or of the population's (``sampled``).
 
         The (r - 1)(c - 1) free coordinates of a pair are spread over r c cells of less noise. Of the population
@@ -153,14 +147,15 @@ class Pairs:
                 one, other = (self._count_variance(name) for name in pair)
                 over = np.outer(one, (second - 1 / second.size) ** 2) + np.outer((first - 1 / first.size) ** 2, other)
                 of_cells = of_cells + over + self.n * np.outer(first * (1 - first), second * (1 - second))
-            own = excess
+            common, own, more = None, excess, 0.0
             if factors is not None and set(pair) <= set(factors.names):
-                own = in_cells(self.residuals[pair][0] - self.n * factors.block(*pair))
-            kept, left, nats = likeliest(own, np.sqrt(of_cells), first, second, free)
-            found[pair] = kept * own, left, nats
-        likely = dependent([nats for _, _, nats in found.values()]).tolist()
-        found = zip(found.items(), likely, strict=True)
-        return factors, {pair: Part(kept, left, chance) for (pair, (kept, left, _)), chance in found}
+                common, own, more = factors.without(*pair, self.residuals[pair][0] / self.n)
+                common, own = (self.n * in_cells(block) for block in (common, own))
+                more *= self.n**2 * free
+            noise_of_cells = np.maximum(np.broadcast_to(of_cells, own.shape), LEAST)
+            found[pair] = Part(own, noise_of_cells, self.n, first, second, common, more)
+        learned = likely_laws(np.array([part.nats() for part in found.values()]))
+        return {pair: part._replace(laws=laws) for (pair, part), laws in zip(found.items(), learned, strict=True)}
 
     def _factors(self, noise: Mapping[Pair, float]) -> Factors | None:
         singles = {}
@@ -170,12 +165,6 @@ class Pairs:
         return common_factors(
             singles, {pair: (self.residuals[pair][0] / self.n, noise[pair] / self.n**2) for pair in self.excess}
         )
-
-    def _common(self, factors: Factors | None, pair: Pair) -> Reals | None:
-        """The rows in each cell of a pair that common factors add to independence; None where they say nothing."""
-        if factors is None or not set(pair) <= set(factors.names):
-            return None
-        return self.n * in_cells(factors.common(*pair))
 
     def _uneven(self, pair: Pair, singles: Mapping[str, Reals]) -> Reals:
         """The rows that a pair of independent variables has in each cell beyond even margins' products."""
@@ -208,14 +197,73 @@ class Pairs:
 
 
 class Part(NamedTuple):
-    """A pair's rows in each cell beyond common factors, shrunk, the deviation of their error, and how likely they are.
+    """A pair's rows in each cell beyond what others say of it, how far they err, and how likely each law of them is.
 
-    ``likely`` is the probability that the pair depends at all, the share of those that do learned from all of them.
+    ``noise`` is the variance of ``own`` as measured, ``more`` that of what others say, ``common``, if they do.
     """
 
-    kept: Reals
-    left: Reals
-    likely: float
+    own: Reals
+    noise: Reals
+    n: float
+    first: Reals
+    second: Reals
+    common: Reals | None = None
+    more: float = 0.0
+    laws: Reals = np.ones(1)
+
+    def variances(self, laws: Any = slice(None)) -> Reals:
+        """The variances of the cells before noise, by law: none, then each strength times each power of the margins."""
+        base = np.outer(self.first, self.second)
+        shapes = np.stack([base**power / (base**power).mean() for power in POWERS])
+        scales = (2 * STRENGTHS * self.n / base.size) ** 2
+        each = np.multiply.outer(scales, shapes).reshape(-1, *base.shape)
+        return np.concatenate([np.zeros((1, *base.shape)), each])[laws] + self.more
+
+    @property
+    def free(self) -> float:
+        """The share of free cells."""
+        return (1 - 1 / self.first.size) * (1 - 1 / self.second.size)
+
+    @property
+    def exact(self) -> bool:
+        """True where the noise is none beside the rows."""
+        return float(self.noise.mean()) <= NO_NOISE * float((self.own**2).mean())
+
+    def nats(self) -> Reals:
+        """The log-likelihood of each law, up to a constant; each cell counts by the share of free cells."""
+        whole = self.variances() + self.noise
+        return -0.5 * self.free * (np.log(whole) + self.own**2 / whole).sum(axis=(1, 2))
+
+    @property
+    def mean(self) -> Reals:
+        """The rows in each cell beyond independence, averaged over laws."""
+        some = np.flatnonzero(self.laws > SELDOM)
+        whole = self.variances(some)
+        kept = 1.0 if self.exact else np.tensordot(self.laws[some], whole / (whole + self.noise), 1)
+        return kept * self.own + (0.0 if self.common is None else self.common)
+
+    def drawn(self, rng: np.random.Generator) -> Reals:
+        """A draw of the rows in each cell beyond independence, whose errors are spread over free cells alone."""
+        whole = self.variances(rng.choice(len(self.laws), p=self.laws))
+        kept = np.ones_like(self.own) if self.exact else whole / (whole + self.noise)
+        error = np.sqrt(kept * self.noise / self.free) * rng.standard_normal(self.own.shape)
+        return kept * self.own + error + (0.0 if self.common is None else self.common)
+
+
+def likely_laws(nats: Reals) -> Reals:
+    """The probability of each law for each pair, shape (pairs, laws), their shares learned from all pairs.
+
+    Beforehand shares are Dirichlet: one pair's worth on none, one on all others together.
+    """
+    before = np.full(nats.shape[1], 1 / max(nats.shape[1] - 1, 1))
+    before[0] = 1.0
+    likelihood = np.exp(nats - nats.max(axis=1, keepdims=True))
+    shares = before / before.sum()
+    for _ in range(ROUNDS):
+        likely = likelihood * shares
+        likely /= likely.sum(axis=1, keepdims=True)
+        shares = (before + likely.sum(axis=0)) / (before.sum() + len(nats))
+    return likely if len(nats) else likelihood
 
 
 def contrasts(size: int) -> Reals:
