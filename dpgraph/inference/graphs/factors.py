@@ -49,7 +49,8 @@ class Factors:
     """The factors that are common to pairs.
 
     ``loadings`` has the posterior mean of each variable's own residual block and of its loadings, shape (levels - 1, 1
-    + factors), ``covariances`` the posterior covariance of every row of them, shape (1 + factors, 1 + factors).
+    + factors), ``covariances`` the posterior covariance of every row of them, shape (1 + factors, 1 + factors);
+    ``weights`` has the weight of a coordinate of each pair.
     """
 
     names: tuple[str, ...]
@@ -60,9 +61,9 @@ class Factors:
     def without(self, one: str, other: str, block: Reals) -> tuple[Reals, Reals, float]:
         """What other pairs say of one with this residual block, per row.
 
-        The part of common factors, the block less that and less what both variables make by themselves, and the
-        variance of a coordinate's prediction. A pair pulls its prediction towards itself: by how much is the prediction's
-        variance in units of the pair's (leverage), to first order.
+        The part of common factors; the block less that and less what both variables make by themselves; and the
+        variance of a prediction in each coordinate. The pull of the block on its own prediction, which is taken off, is
+        the prediction's variance in units of the block's (leverage; proofs.md P126).
         """
         first, second = self.loadings[one], self.loadings[other]
         here, there = self.covariances[one], self.covariances[other]
@@ -98,7 +99,9 @@ def common_factors(
             if np.abs(fit.means - before).max() < MOVED:
                 break
     rows = {name: slice(start, start + width) for name, start, width in zip(names, fit.starts, widths, strict=True)}
-    weights = {(one, other): float(fit.precisions[i, j]) for i, one in enumerate(names) for j, other in enumerate(names)}
+    weights = {
+        (one, other): float(fit.precisions[i, j]) for i, one in enumerate(names) for j, other in enumerate(names)
+    }
     loadings = {name: fit.means[at] for name, at in rows.items()}
     return Factors(names, loadings, dict(zip(names, fit.covariances, strict=True)), weights)
 

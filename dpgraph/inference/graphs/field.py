@@ -25,7 +25,7 @@ from scipy.optimize import minimize
 from scipy.special import entr
 from threadpoolctl import threadpool_limits
 
-from dpgraph.inference.graphs.pair_estimates import Pair, Pairs, beyond_noise, contrasts, dependent
+from dpgraph.inference.graphs.pair_estimates import Pair, Pairs, beyond_noise, contrasts
 from dpgraph.inference.graphs.trees import Tree
 from dpgraph.privacy.checks import Integers, Reals
 from dpgraph.structure.domain import Domain
@@ -230,18 +230,15 @@ def _fitted(terms: Terms, pairs: Pairs, steps: int | None, start: Reals | None =
 def _beyond_pairs(pairs: Pairs, blocks: Sequence[Family], near: Field) -> list[Reals]:
     """The targets of blocks of more than two variables: the field's, and the part beyond it that is not noise.
 
-    Empirical Bayes: a block's distance from the field is normal around zero with a variance of its own, the likeliest,
-    possibly none (``pairs.dependent``). Nothing where all of it is noise.
+    Nothing where all of it is noise.
     """
     parts = [_moments([contrasts(pairs.domain.sizes[name]) for name in block], near.margin(block)) for block in blocks]
     beyond = [
         pairs.residuals[block][0].ravel() / pairs.n - part.ravel() for block, part in zip(blocks, parts, strict=True)
     ]
-    found = [
-        beyond_noise(away, pairs.block_noise(block) / pairs.n**2) for block, away in zip(blocks, beyond, strict=True)
-    ]
-    likely = dependent([nats for _, nats in found])
-    kept = [some * share for share, (some, _) in zip(likely, found, strict=True)]
+    noise = [pairs.block_noise(block) / pairs.n**2 for block in blocks]
+    cells = [math.prod(pairs.domain.sizes[name] for name in block) for block in blocks]
+    kept = beyond_noise(list(zip(beyond, noise, cells, strict=True)))
     if max((float(some.max()) for some in kept), default=0.0) < NONE:
         return []
     return [part + (some * away).reshape(part.shape) for part, some, away in zip(parts, kept, beyond, strict=True)]

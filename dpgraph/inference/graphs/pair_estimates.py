@@ -8,7 +8,7 @@ to independence; where pairs borrow from each other, towards the common factors 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -20,7 +20,7 @@ from dpgraph.inference.graphs.factors import Factors, common_factors
 from dpgraph.inference.network.consistency import joint_estimates, residual_estimates
 from dpgraph.inference.network.evidence import single_releases
 from dpgraph.inference.simplex import onto_simplex
-from dpgraph.privacy.checks import Reals
+from dpgraph.privacy.checks import Integers, Reals
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Provenance, Release
 from dpgraph.structure.basis import residual_matrix
@@ -42,11 +42,13 @@ BORROWED_FLOOR = 0.01
 NO_NOISE = 1e-9
 #: Less noise than this is none, in rows squared.
 LEAST = 1e-24
-#: What maximising over tau and gamma adds to the log-likelihood of a pair that is independent, at most, as a rule.
-CHOSEN = 1.0
-#: The exponents gamma and, in units of the noise, the variances tau^2 that shrinking chooses from.
-STRENGTHS, SELDOM, ROUNDS = np.geomspace(1e-4, 10, 33), 1e-6, 200
-POWERS, SCALES = (0.0, 1.0, 1.5, 2.0), np.geomspace(1e-3, 1e5, 33)
+#: How strongly a pair may depend, as the total variation of its cells from independence were they alike, and the
+#: exponents gamma of its margins: each with each is a law of its cells.
+STRENGTHS, POWERS = np.geomspace(1e-4, 10, 33), (0.0, 1.0, 1.5, 2.0)
+#: Rounds that learn the shares of laws; a law less likely than this is left out of a pair's mean.
+ROUNDS, SELDOM = 200, 1e-6
+#: The most numbers that are worked on at once.
+MOST_NUMBERS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +84,7 @@ class Pairs:
             first, second = self.singles[pair[0]], self.singles[pair[1]]
             found[pair] = apart = np.outer(first, second)
             if pair in parts:
-                least = FLOOR if parts[pair].common is None else BORROWED_FLOOR
+                least = FLOOR if parts[pair].more == 0 else BORROWED_FLOOR
                 found[pair] = fitted(apart + parts[pair].mean / self.n, first, second, least * apart)
         return found
 
@@ -147,14 +149,14 @@ class Pairs:
                 one, other = (self._count_variance(name) for name in pair)
                 over = np.outer(one, (second - 1 / second.size) ** 2) + np.outer((first - 1 / first.size) ** 2, other)
                 of_cells = of_cells + over + self.n * np.outer(first * (1 - first), second * (1 - second))
-            common, own, more = None, excess, 0.0
+            own, common, more = excess, 0.0, 0.0
             if factors is not None and set(pair) <= set(factors.names):
                 common, own, more = factors.without(*pair, self.residuals[pair][0] / self.n)
                 common, own = (self.n * in_cells(block) for block in (common, own))
                 more *= self.n**2 * free
             noise_of_cells = np.maximum(np.broadcast_to(of_cells, own.shape), LEAST)
             found[pair] = Part(own, noise_of_cells, self.n, first, second, common, more)
-        learned = likely_laws(np.array([part.nats() for part in found.values()]))
+        learned = likely_laws(np.array([part.nats() for part in found.values()])) if found else ()
         return {pair: part._replace(laws=laws) for (pair, part), laws in zip(found.items(), learned, strict=True)}
 
     def _factors(self, noise: Mapping[Pair, float]) -> Factors | None:
@@ -197,9 +199,11 @@ class Pairs:
 
 
 class Part(NamedTuple):
-    """A pair's rows in each cell beyond what others say of it, how far they err, and how likely each law of them is.
+    """A pair's rows in each cell beyond what is said of it otherwise, which is noise in part, and laws of the rest.
 
-    ``noise`` is the variance of ``own`` as measured, ``more`` that of what others say, ``common``, if they do.
+    Cell (i, j) is normal around zero with variance tau^2 (p_i p_j)^gamma + ``more``, p the ``first`` and ``second``
+    margins, tau and gamma by the law. ``noise`` is the variance of the noise in ``own``; other pairs say ``common``,
+    with the variance ``more``; ``laws`` has the probability of each law.
     """
 
     own: Reals
@@ -207,17 +211,18 @@ class Part(NamedTuple):
     n: float
     first: Reals
     second: Reals
-    common: Reals | None = None
+    common: Reals | float = 0.0
     more: float = 0.0
     laws: Reals = np.ones(1)
 
-    def variances(self, laws: Any = slice(None)) -> Reals:
-        """The variances of the cells before noise, by law: none, then each strength times each power of the margins."""
+    def variances(self, laws: Integers) -> Iterator[tuple[Integers, Reals]]:
+        """The variances of cells without noise under some laws, axis 0, a few laws at a time; law 0 has tau = 0."""
         base = np.outer(self.first, self.second)
-        shapes = np.stack([base**power / (base**power).mean() for power in POWERS])
-        scales = (2 * STRENGTHS * self.n / base.size) ** 2
-        each = np.multiply.outer(scales, shapes).reshape(-1, *base.shape)
-        return np.concatenate([np.zeros((1, *base.shape)), each])[laws] + self.more
+        for some in np.array_split(laws, math.ceil(laws.size * base.size / MOST_NUMBERS)):
+            strength, power = np.divmod(np.maximum(some - 1, 0), len(POWERS))
+            shapes = base ** np.array(POWERS)[power][:, None, None]
+            scales = np.where(some > 0, 2 * STRENGTHS[strength] * self.n / base.size, 0.0) ** 2
+            yield some, (scales / shapes.mean(axis=(1, 2)))[:, None, None] * shapes + self.more
 
     @property
     def free(self) -> float:
@@ -226,44 +231,35 @@ class Part(NamedTuple):
 
     @property
     def exact(self) -> bool:
-        """True where the noise is none beside the rows."""
+        """True where there is no noise beside the rows."""
         return float(self.noise.mean()) <= NO_NOISE * float((self.own**2).mean())
 
     def nats(self) -> Reals:
-        """The log-likelihood of each law, up to a constant; each cell counts by the share of free cells."""
-        whole = self.variances() + self.noise
-        return -0.5 * self.free * (np.log(whole) + self.own**2 / whole).sum(axis=(1, 2))
+        """The log-likelihood of each law up to a constant; a cell counts as ``free`` observations."""
+        laws = np.arange(1 + STRENGTHS.size * len(POWERS))
+        each = [log_densities(self.own, whole + self.noise).sum(axis=(1, 2)) for _, whole in self.variances(laws)]
+        return self.free * np.concatenate(each)
+
+    def kept(self, likely: Reals) -> Reals:
+        """The part of each cell that is not noise, averaged over laws."""
+        if self.exact:
+            return np.ones_like(self.own)
+        laws = np.flatnonzero(likely > SELDOM)
+        return sum(np.tensordot(likely[some], whole / (whole + self.noise), 1) for some, whole in self.variances(laws))
 
     @property
     def mean(self) -> Reals:
         """The rows in each cell beyond independence, averaged over laws."""
-        some = np.flatnonzero(self.laws > SELDOM)
-        whole = self.variances(some)
-        kept = 1.0 if self.exact else np.tensordot(self.laws[some], whole / (whole + self.noise), 1)
-        return kept * self.own + (0.0 if self.common is None else self.common)
+        return self.kept(self.laws) * self.own + self.common
 
     def drawn(self, rng: np.random.Generator) -> Reals:
-        """A draw of the rows in each cell beyond independence, whose errors are spread over free cells alone."""
-        whole = self.variances(rng.choice(len(self.laws), p=self.laws))
-        kept = np.ones_like(self.own) if self.exact else whole / (whole + self.noise)
+        """A draw of the rows in each cell beyond independence, before margins are taken off.
+
+        These take all but ``free`` of the variance of independent cells.
+        """
+        kept = self.kept(rng.multinomial(1, self.laws))
         error = np.sqrt(kept * self.noise / self.free) * rng.standard_normal(self.own.shape)
-        return kept * self.own + error + (0.0 if self.common is None else self.common)
-
-
-def likely_laws(nats: Reals) -> Reals:
-    """The probability of each law for each pair, shape (pairs, laws), their shares learned from all pairs.
-
-    Beforehand shares are Dirichlet: one pair's worth on none, one on all others together.
-    """
-    before = np.full(nats.shape[1], 1 / max(nats.shape[1] - 1, 1))
-    before[0] = 1.0
-    likelihood = np.exp(nats - nats.max(axis=1, keepdims=True))
-    shares = before / before.sum()
-    for _ in range(ROUNDS):
-        likely = likelihood * shares
-        likely /= likely.sum(axis=1, keepdims=True)
-        shares = (before + likely.sum(axis=0)) / (before.sum() + len(nats))
-    return likely if len(nats) else likelihood
+        return kept * self.own + error + self.common
 
 
 def contrasts(size: int) -> Reals:
@@ -356,57 +352,39 @@ def positive_shares(shares: Reals) -> Reals:
     return (kept + FLOOR / kept.size) / (1 + FLOOR)
 
 
-def likeliest(
-    excess: Reals, spread: float | Reals, first: Reals, second: Reals, free: float = 1.0
-) -> tuple[Reals, Reals, float]:
-    """The kept part of each cell of a pair's excess, the standard deviation of its error, and the evidence in nats.
+def log_densities(values: Reals, variances: Reals) -> Reals:
+    """The log densities of normal values around zero, up to a constant."""
+    return -0.5 * (np.log(variances) + values**2 / variances)
 
-    Empirical Bayes: cell (i, j) is normal around zero with variance tau^2 (p_i p_j)^gamma, plus the noise of this
-    spread; tau and gamma maximise the likelihood of the whole pair, and the evidence is its gain over no dependence.
-    Each cell counts as ``free`` observations, the share of free cells; p are the table's row and column probabilities.
+
+def likely_laws(nats: Reals) -> Reals:
+    """The probability of each law for each pair from its log-likelihood, shape (pairs, laws); the first law is none.
+
+    The shares of laws are learned from all pairs together (empirical Bayes on a grid, as Stephens 2017, False discovery
+    rates: a new deal): beforehand half are none, half are spread evenly, with the weight of two pairs.
     """
-    noise = np.maximum(np.square(spread), LEAST)
-    typical = float(noise.mean())
-    if typical <= NO_NOISE * float((excess**2).mean()):
-        return np.ones_like(excess), np.full_like(excess, spread), np.inf
-    base = np.outer(first, second)
-    none = -0.5 * free * float((np.zeros_like(excess) + np.log(noise) + excess**2 / noise).sum())
-    best, kept = -np.inf, np.zeros_like(excess)
-    for power in POWERS:
-        shape = base**power
-        shape = shape / shape.mean()
-        for scale in SCALES * typical:
-            whole = scale * shape + noise
-            likelihood = -0.5 * free * float((np.log(whole) + excess**2 / whole).sum())
-            if likelihood > best:
-                best, kept = likelihood, scale * shape / whole
-    return kept, np.sqrt(kept * noise), best - none
+    before = np.full(nats.shape[1], 1 / (nats.shape[1] - 1))
+    before[0] = 1.0
+    likelihood, shares = np.exp(nats - nats.max(axis=1, keepdims=True)), before / 2
+    for _ in range(ROUNDS):
+        likely = likelihood * shares
+        likely /= likely.sum(axis=1, keepdims=True)
+        shares = (before + likely.sum(axis=0)) / (2 + len(nats))
+    return likely
 
 
-def beyond_noise(values: Reals, noise: Reals) -> tuple[Reals, float]:
-    """The kept part of each coordinate of a block, and by how many nats the likeliest variance beats none.
+def beyond_noise(blocks: Sequence[tuple[Reals, Reals, int]]) -> list[Reals]:
+    """The kept part of each coordinate of some blocks: values, the variance of their noise, and the number of cells.
 
-    Coordinates are normal around zero with one variance, the likeliest, plus the noise.
+    Coordinates of a block are normal around zero with one variance, one of ``STRENGTHS`` or none, plus the noise.
     """
-    noise = np.maximum(noise, LEAST * max(1.0, float((values**2).mean())))
-    whole = np.multiply.outer(SCALES * float(noise.mean()), np.ones_like(noise)) + noise
-    likely = -0.5 * (np.log(whole / noise) + values**2 * (1 / whole - 1 / noise)).sum(axis=1)
-    best = int(likely.argmax())
-    return 1 - noise / whole[best], float(likely[best])
-
-
-def dependent(nats: Sequence[float]) -> Reals:
-    """The probability that each of several pairs depends, from the nats by which dependence is likelier than none.
-
-    The share of dependent pairs is uniform beforehand, and its most likely value is found together with theirs;
-    ``CHOSEN`` nats, the gain from the choice of the best tau and gamma, are taken off.
-    """
-    odds = np.exp(np.clip(np.asarray(nats, float) - CHOSEN, -500.0, 500.0))
-    share = 0.5
-    for _ in range(200):
-        likely = share * odds / (share * odds + 1 - share)
-        share = (1 + float(likely.sum())) / (2 + likely.size)
-    return share * odds / (share * odds + 1 - share)
+    found, parts = [], []
+    for values, noise, cells in blocks:
+        scales = np.concatenate([[0.0], 4 * STRENGTHS**2 / (cells * values.size)])[:, None]
+        whole = scales + np.maximum(noise, LEAST * max(1.0, float((values**2).mean())))
+        found.append(log_densities(values, whole).sum(axis=1))
+        parts.append(scales / whole)
+    return [laws @ part for laws, part in zip(likely_laws(np.array(found)), parts, strict=True)]
 
 
 def fitted(table: Reals, first: Reals, second: Reals, floor: Reals) -> Reals:

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpgraph.inference.graphs.constraints import Limits
 from dpgraph.inference.graphs.field import Field
-from dpgraph.inference.graphs.pair_estimates import FLOOR, Pairs, fitted, likeliest, positive_shares
+from dpgraph.inference.graphs.pair_estimates import FLOOR, Pairs, Part, fitted, likely_laws, positive_shares
 from dpgraph.inference.graphs.trees import borrows
 from dpgraph.inference.network.consistency import reconcile
 from dpgraph.privacy.checks import Reals
@@ -104,8 +104,9 @@ def _added(counts: Reals, single: Reals, known: Reals, n: float, noise: float) -
     others = known.ravel()
     apart = np.outer(single, others)
     excess = counts.reshape(single.size, -1) - n * apart
-    kept = likeliest(excess, noise, single, others)[0]
-    return fitted(apart + kept * excess / n, single, others, FLOOR * apart).reshape(counts.shape)
+    part = Part(excess, np.full(apart.shape, noise**2), n, single, others)
+    part = part._replace(laws=likely_laws(part.nats()[None])[0])
+    return fitted(apart + part.mean / n, single, others, FLOOR * apart).reshape(counts.shape)
 
 
 def read_network(field: Field, pairs: Pairs, constraints: Limits) -> tuple[Network, FrozenMap[str, Reals]]:

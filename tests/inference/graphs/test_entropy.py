@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 import dpgraph as dg
 from dpgraph.inference.graphs.field import LEAST_HELD, MOST_HELD, WEIGHT, fitted_field
-from dpgraph.inference.graphs.pair_estimates import CHOSEN, SCALES, contrasts, read_pairs
+from dpgraph.inference.graphs.pair_estimates import STRENGTHS, contrasts, read_pairs
 from dpgraph.inference.graphs.trees import Tree, one_clique
 from dpgraph.privacy.measurements import DiscreteGaussian
 from dpgraph.structure.margins import Margins
@@ -50,18 +50,19 @@ def spread_out(pairs, block):
 
 
 def kept_of(away, variance):
-    """What is kept of coordinates: normal with one variance, the likeliest of a grid, or none, as likely as they are.
+    """What is kept of the coordinates of one block of three: normal with none or one of a grid of variances.
 
-    Of one block: with share h of blocks that are not noise, the likelihood is (1 - h) + h odds; the prior of h is flat.
+    A strength s is 2 s / cells in each of the twelve cells, so their squares sum to 4 s^2 / 12. Beforehand none has a
+    half, the others share the rest; with the block itself that makes three.
     """
-    grid = SCALES * variance
-    nats = [(norm.logpdf(away, 0, (tau + variance) ** 0.5) - norm.logpdf(away, 0, variance**0.5)).sum() for tau in grid]
-    best = int(np.argmax(nats))
-    odds, share = np.exp(nats[best] - CHOSEN), 0.5
+    grid = np.array([0.0, *(4 * STRENGTHS**2 / 12 / len(away))])
+    likelihood = np.array([norm.pdf(away, 0, (tau + variance) ** 0.5).prod() for tau in grid])
+    before = np.array([1.0, *np.full(STRENGTHS.size, 1 / STRENGTHS.size)])
+    shares = before / 2
     for _ in range(1000):
-        likely = share * odds / (share * odds + 1 - share)
-        share = (1 + likely) / 3
-    return likely * grid[best] / (grid[best] + variance)
+        each = shares * likelihood / (shares @ likelihood)
+        shares = (before + each) / 3
+    return each @ (grid / (grid + variance))
 
 
 def fitted(pairs, tree=WHOLE):
