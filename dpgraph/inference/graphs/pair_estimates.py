@@ -244,8 +244,10 @@ class Part(NamedTuple):
         """The part of each cell that is not noise, averaged over laws."""
         if self.exact:
             return np.ones_like(self.own)
-        laws = np.flatnonzero(likely > SELDOM)
-        return sum(np.tensordot(likely[some], whole / (whole + self.noise), 1) for some, whole in self.variances(laws))
+        found = np.zeros_like(self.own)
+        for some, whole in self.variances(np.flatnonzero(likely > SELDOM)):
+            found += np.tensordot(likely[some], whole / (whole + self.noise), 1)
+        return found
 
     @property
     def mean(self) -> Reals:
@@ -257,7 +259,7 @@ class Part(NamedTuple):
 
         These take all but ``free`` of the variance of independent cells.
         """
-        kept = self.kept(rng.multinomial(1, self.laws))
+        kept = self.kept(rng.multinomial(1, self.laws).astype(float))
         error = np.sqrt(kept * self.noise / self.free) * rng.standard_normal(self.own.shape)
         return kept * self.own + error + self.common
 
@@ -365,7 +367,8 @@ def likely_laws(nats: Reals) -> Reals:
     """
     before = np.full(nats.shape[1], 1 / (nats.shape[1] - 1))
     before[0] = 1.0
-    likelihood, shares = np.exp(nats - nats.max(axis=1, keepdims=True)), before / 2
+    likely = likelihood = np.exp(nats - nats.max(axis=1, keepdims=True))
+    shares = before / 2
     for _ in range(ROUNDS):
         likely = likelihood * shares
         likely /= likely.sum(axis=1, keepdims=True)
