@@ -24,7 +24,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, get_tags
 
-from dpgraph.privacy.accounting import Budget, cost
+from dpgraph.privacy.accounting import Budget, budget_of, cost
 from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.errors import OwnBudgetWarning, PriorWarning, PrivacyLeakWarning, ReleaseError, SplitWarning
 from dpgraph.privacy.noise import Noise
@@ -115,11 +115,7 @@ def _charges(budget: Any) -> int:
 
 def fit_budget(mechanism: Any, budget: Budget | None, unit: PrivacyUnit | None) -> Budget:
     """The caller's budget, or one of exactly the mechanism's cost."""
-    if budget is None:
-        return Budget(mechanism.epsilon, getattr(mechanism, "delta", 0), unit=unit)
-    if unit is not None and unit != budget.unit:
-        raise ReleaseError(f"unit ({unit}) differs from the budget's ({budget.unit}); leave unit out")
-    return budget
+    return budget_of(budget, unit, mechanism.epsilon, getattr(mechanism, "delta", Fraction(0)))
 
 
 def one_epsilon(mechanism: Any, epsilon: Number | None) -> None:
@@ -230,10 +226,8 @@ def _learns(step: Any) -> bool:
 def _identity(rows: Any) -> Callable[[Any], bool]:
     """A test whether something else is the same rows; it keeps none of them alive."""
     if isinstance(rows, str | os.PathLike):
-        path = str(rows)
-        return lambda other: isinstance(other, str | os.PathLike) and str(other) == path
-    token = _index_token(rows)
-    if token is not None:
+        return lambda other: isinstance(other, str | os.PathLike) and str(other) == str(rows)
+    if (token := _index_token(rows)) is not None:
         return lambda other: _index_token(other) is token
     try:
         reference = weakref.ref(rows)

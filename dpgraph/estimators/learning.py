@@ -9,7 +9,7 @@ from typing import Any
 
 from dpgraph.estimators.graphs.measured_pairs import PAIRS
 from dpgraph.estimators.graphs.paid import GREEDY, expected_noise
-from dpgraph.estimators.graphs.task import Learner, Task
+from dpgraph.estimators.parts import Learner, Task
 from dpgraph.inference.graphs.constraints import Constraints, constraints_within
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.privacy.accounting import Budget, budget_of
@@ -79,22 +79,22 @@ def learn_network(
     LearnedNetwork(2 variables, 1 arcs, method='pairs')
     """
     settings: Any = {"epsilon": epsilon, "delta": delta, "budget": budget, "unit": unit, "constraints": constraints}
-    name, task = chosen_method(learning_task(domain, **settings, n=n, noise=noise), method)
-    task.budget.left_after(combined_event(METHODS[name].plan(task)))  # refuses before anything is charged
+    learner, task = learning_task(domain, **settings, n=n, noise=noise, method=method)
+    task.budget.left_after(combined_event(learner.plan(task)))  # refuses before anything is charged
     with waiting("learning a network", progress):
         if person is not None:
             rows = cap_rows(rows, task.domain, person, task.budget.unit.rows_per_person)
-        return METHODS[name].learn(task, rows)
+        return learner.learn(task, rows)
 
 
-def planned_events(domain: Any, *, method: str = "auto", **settings: Any) -> Event:
+def planned_events(domain: Any, **settings: Any) -> Event:
     """The charge of ``learn_network`` by the same settings, without rows: one event, perhaps of several."""
-    name, task = chosen_method(learning_task(domain, **settings), method)
-    return combined_event(METHODS[name].plan(task))
+    method, task = learning_task(domain, **settings)
+    return combined_event(method.plan(task))
 
 
 def learning_task(
-    domain: Domain | Mapping[str, Variable | Iterable[Level]],
+    domain: Any,
     *,
     epsilon: Number,
     delta: Number = 0,
@@ -103,8 +103,9 @@ def learning_task(
     n: int | None = None,
     noise: Noise | None = None,
     constraints: Constraints | None = None,
-) -> Task:
-    """Reads the settings of ``learn_network``, all of them public."""
+    method: str = "auto",
+) -> tuple[Learner, Task]:
+    """The method and the task of the settings of ``learn_network``, all of them public."""
     domain = Domain.of(domain)
     if len(domain.names) < 2:
         raise NetworkError("a graph needs two variables at least; the domain declares one")
@@ -112,16 +113,10 @@ def learning_task(
         check_whole("n", n, 1, 2**53)
     spend, slack = exact(epsilon), exact_delta(delta)
     budget = budget_of(budget, unit, spend, slack)
-    return Task(domain, spend, slack, budget, constraints_within(constraints, domain), n, noise=noise)
-
-
-def chosen_method(task: Task, method: str) -> tuple[str, Task]:
-    """The name of the method, and the task with the reason for it."""
-    if isinstance(method, str) and method == "auto":
-        name, reason = best_method(task)
-        return name, replace(task, reason=reason)
+    task = Task(domain, spend, slack, budget, constraints_within(constraints, domain), n, noise=noise)
     check_choice("method", method, ["auto", *METHODS])
-    return method, task
+    name, reason = best_method(task) if method == "auto" else (method, task.reason)
+    return METHODS[name], replace(task, reason=reason)
 
 
 METHODS: dict[str, Learner] = {"pairs": PAIRS, "greedy": GREEDY}

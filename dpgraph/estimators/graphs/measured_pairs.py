@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.estimators.graphs.task import Learner, Task, in_turn
+from dpgraph.estimators.parts import Learner, Task, in_turn
 from dpgraph.estimators.reading import stays_in_place
 from dpgraph.inference.graphs.choosing import check_choosing, choose_within
 from dpgraph.inference.graphs.constraints import Limits

@@ -15,8 +15,7 @@ from functools import reduce
 from typing import Any
 
 from dpgraph import memory
-from dpgraph.estimators.graphs.task import Learner, Task
-from dpgraph.estimators.parts import adding, as_one, shared
+from dpgraph.estimators.parts import Learner, Task, adding, as_one, shared
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.graphs.reading import read_families
 from dpgraph.inference.network.consistency import reconcile

@@ -251,8 +251,8 @@ ROWS = (
     Mutant(
         "an estimator whose own budget forgets the unit",
         "estimators/fitting.py",
-        'return Budget(mechanism.epsilon, getattr(mechanism, "delta", 0), unit=unit)',
-        'return Budget(mechanism.epsilon, getattr(mechanism, "delta", 0))',
+        "budget_of(budget, unit, mechanism.epsilon, ",
+        "budget_of(budget, None, mechanism.epsilon, ",
         _case("estimators", "PrivateNaiveBayes: laplace, plug-in", ADD_3),
         first=True,
     ),
