@@ -25,7 +25,7 @@ from dpgraph.estimators.fitting import Fit, check_learning, inference_seed
 from dpgraph.estimators.graphs.measured_pairs import designed
 from dpgraph.estimators.learning import learn_network
 from dpgraph.estimators.naive_bayes import DeclaredClassifier, PrivateNaiveBayes
-from dpgraph.estimators.parts import adding, as_one, shared, unseen
+from dpgraph.estimators.parts import adding, as_one, charged, shared, unseen, whole_event
 from dpgraph.estimators.reading import keep_names
 from dpgraph.inference.graphs.choosing import check_choosing, choose_within
 from dpgraph.inference.graphs.constraints import constraints_within
@@ -50,10 +50,8 @@ from dpgraph.models.weighted import (
     softmax,
 )
 from dpgraph.privacy.accounting import Budget, budget_of
-from dpgraph.privacy.accounts import Made
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.errors import ReleaseError
-from dpgraph.privacy.gdp import mu_within
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import CLASSIFIER, Event, Number, PrivacyUnit, Release, exact, exact_delta, joint_release
 from dpgraph.privacy.release import check_memory, checked_source, release
@@ -200,8 +198,7 @@ class PrivateClassifier(DeclaredClassifier):
 
 def charged_at_once(epsilon: Number, delta: Number) -> Event:
     """The one charge of a fit."""
-    claim, slack = exact(epsilon), exact_delta(delta)
-    return Event(CLASSIFIER, claim, slack, mu=mu_within(claim, slack) if slack else None)
+    return whole_event(CLASSIFIER, exact(epsilon), exact_delta(delta))
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,10 +299,7 @@ class _Plan:
         check_choosing(constraints_within(None, self.domain))
         for margins, part in ((self.label(), LABEL), (network, 1 - LABEL - JUDGED)):
             check_memory(self.share(part).event(margins, self.budget.unit))
-        choice = None if statistics.cap is None else statistics.cap.draw
-        whole = charged_at_once(self.epsilon, self.delta)
-        receipt = self.budget.charge(whole, Made(statistics.description, choice=choice))
-        return RowsRecord(self.budget.identity, (), choice or "", () if receipt is None else (receipt.digest,))
+        return charged(statistics, self.budget, charged_at_once(self.epsilon, self.delta))
 
     def released(self, fit: Fit, codes: Codes, rows: Any) -> tuple[Release[Any], list[Judged]]:
         """The released tables as one release, and the judged candidates; all paid from one charge."""

@@ -139,14 +139,12 @@ class Plan:
     @cached_property
     def additive(self) -> LaplaceMechanism | GaussianMechanism:
         """The noise of the counts on grids and lists: Gaussian where delta allows it and it is less."""
-        assert self.listed is not None
         delta = self.delta / 2 if self.open else self.delta
         pure = LaplaceMechanism(self._share, tables="families")
         if not delta:
             return pure
         normal = GaussianMechanism(self._share, delta, tables="families")
-        least = min((pure, normal), key=lambda one: max(m.law.variance(m.cells) for m in self._event(one).measurements))
-        return least
+        return min((pure, normal), key=lambda one: max(m.law.variance(m.cells) for m in self._event(one).measurements))
 
     def _event(self, mechanism: LaplaceMechanism | GaussianMechanism) -> Event:
         return mechanism.event(self.listed, self.budget.unit)  # type: ignore[arg-type]
@@ -224,7 +222,7 @@ def read_off(plan: Plan, paid: list[Release[Any]], rare: float) -> Discovered:
     variables: dict[str, Any] = {}
     found: dict[str, str] = {}
     sources: dict[str, int] = {}
-    listed = None if plan.listed is None else paid[0].value
+    listed: Any = None if plan.listed is None else paid[0].value
     rows = 0.0
     if listed is not None:
         totals = [float(table.sum()) for table in listed.tables.values()]
@@ -239,7 +237,6 @@ def read_off(plan: Plan, paid: list[Release[Any]], rare: float) -> Discovered:
             many = rows or float(sum(named.values()))
             variables[name], found[name] = found_levels(plan.open[name], named, 0.0, many, rare)
             continue
-        assert listed is not None
         table, deviation = listed.tables[name,], listed.variance((name,)) ** 0.5
         if isinstance(declared, Numbers):
             variables[name], found[name] = found_bins(declared, table[: len(declared.grid) - 1], deviation)

@@ -202,7 +202,7 @@ def task_of(
     fitted, asked = fitted_model(model), _asked(scores)
     match fitted:
         case NaiveBayes() | NaiveBayesEnsemble() | ConditionalClassifier():
-            task = Classification(domain_of(fitted).levels(fitted.target), largest_loss, scores=asked)
+            task = Classification(fitted.network.domain.levels(fitted.target), largest_loss, scores=asked)
         case HiddenMarkovModel():
             task = Entries(math.prod(fitted.network.domain.sizes[name] for name in fitted.fields), largest_loss)
         case _ if (design := design_of(fitted)) is not None:
@@ -274,17 +274,9 @@ def _pair(bounds: Any) -> tuple[float, float]:
 
 def class_probabilities(model: Classifier, X: Any, y: Any) -> tuple[npt.NDArray[Any], Reals]:
     """The code of each row's class, and P(class), by the model's declared domain."""
-    domain = domain_of(model).restrict((*model.features, model.target))
+    domain = model.network.domain.restrict((*model.features, model.target))
     codes = encode(rows_with_target(X, y, model.features, model.target, strict=domain.strict), domain).columns
     return codes[model.target], model.predict_proba(FrozenMap((name, codes[name]) for name in model.features))
-
-
-def domain_of(model: Classifier) -> Domain:
-    """The declared variables."""
-    if isinstance(model, ConditionalClassifier):
-        return model.network.domain
-    tables = model.probabilities if isinstance(model, NaiveBayes) else model.draws[0]
-    return tables.network.domain
 
 
 def target_and_prediction(model: Any, X: Any, y: Any, *, drop: bool = False) -> tuple[Reals, Reals, Flags]:
@@ -445,7 +437,7 @@ def declared_by(model: Any) -> Columns:
     """The columns that a model of dpgraph has declared, the target last; none of another library's."""
     match model:
         case NaiveBayes() | NaiveBayesEnsemble() | ConditionalClassifier():
-            domain = domain_of(model)
+            domain = model.network.domain
             return Columns({name: domain[name] for name in (*model.features, model.target)}, domain.strict)
         case HiddenMarkovModel():
             return Columns(model.network.domain.variables, model.network.domain.strict)

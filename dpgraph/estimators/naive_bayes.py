@@ -179,8 +179,7 @@ class DeclaredClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "model_")
         if named_in_rows(X, y, self.model_.target):
             model = self.model_
-            domain = getattr(model, "probabilities", model).network.domain
-            codes = dict(encode(X, domain.restrict((*model.features, model.target))).columns)
+            codes = dict(encode(X, model.network.domain.restrict((*model.features, model.target))).columns)
             truth = codes.pop(model.target)
             return scored(accuracy_score, truth, model.predict_proba(codes).argmax(axis=1), sample_weight)
         return scored(accuracy_score, column_of(y), self.predict(X), sample_weight)
@@ -372,7 +371,7 @@ class PrivateNaiveBayes(DeclaredClassifier):
             InferenceError: If the interval is not a probability.
         """
         check_is_fitted(self, "model_")
-        domain, features = self.model_.probabilities.network.domain, self.model_.features
+        domain, features = self.model_.network.domain, self.model_.features
         if return_interval:
             some = is_table(X) and not set(features) <= {str(name) for name in getattr(X, "column_names", X.columns)}
             frame = X if some or is_unread(X) else self._frame(X, domain)

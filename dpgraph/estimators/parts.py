@@ -12,8 +12,9 @@ from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.privacy.accounting import Budget
+from dpgraph.privacy.accounts import Made
 from dpgraph.privacy.composition import LESS, mu_squared_within
-from dpgraph.privacy.gdp import epsilon_of_mu, root, rounded
+from dpgraph.privacy.gdp import epsilon_of_mu, mu_within, root, rounded
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Event, PrivacyCost, Release, combined_event, joint_release
 from dpgraph.privacy.scope import RowsRecord
@@ -34,6 +35,18 @@ def adding(share: Fraction, delta: Fraction) -> GaussianMechanism | LaplaceMecha
         return LaplaceMechanism(share)
     claimed = max(LEAST, rounded(epsilon_of_mu(share, delta), up=True))
     return GaussianMechanism(claimed, delta, mu=root(share, up=False))
+
+
+def whole_event(name: str, epsilon: Fraction, delta: Fraction) -> Event:
+    """A charge that pays for several parts."""
+    return Event(name, epsilon, delta, mu=mu_within(epsilon, delta) if delta else None)
+
+
+def charged(statistics: Any, budget: Budget, whole: Event) -> RowsRecord:
+    """Charges the whole, and says of which rows all parts are."""
+    choice = None if statistics.cap is None else statistics.cap.draw
+    receipt = budget.charge(whole, Made(statistics.description, choice=choice))
+    return RowsRecord(budget.identity, (), choice or "", () if receipt is None else (receipt.digest,))
 
 
 def unseen(event: Event, name: str) -> Event:

@@ -200,16 +200,14 @@ class HiddenMarkovModel:
         laws = checked_laws(self.network, self.fields, self.transition, self.emissions, self.states)
         object.__setattr__(self, "emissions", laws)
         object.__setattr__(self, "acceptance", FrozenMap(dict(self.acceptance)))
-        object.__setattr__(self, "effects", self._checked_effects((copies, draws, sequences)))
-
-    def _checked_effects(self, shape: tuple[int, ...]) -> FrozenMap[str, Reals]:
         if self.effects and set(self.effects) != set(self.fields):
             raise NetworkError("every field needs the effects of sequences, or none does")
-        frozen = FrozenMap((name, frozen_array(value, np.float64)) for name, value in self.effects.items())
-        for name, value in frozen.items():
-            if value.shape != (*shape, self.network.domain.sizes[name]) or not np.isfinite(value).all():
+        effects = FrozenMap((name, frozen_array(value, np.float64)) for name, value in self.effects.items())
+        for name, value in effects.items():
+            shape = (copies, draws, sequences, self.network.domain.sizes[name])
+            if value.shape != shape or not np.isfinite(value).all():
                 raise NetworkError(f"the effects of sequences on {name!r} do not fit: shape {value.shape}")
-        return frozen
+        object.__setattr__(self, "effects", effects)
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -528,17 +526,21 @@ class HiddenMarkovModel:
         return float((np.logaddexp.reduce(each, axis=0) - np.log(len(each))).sum()), entries
 
     def cell_log_likelihoods(self, log: Any, cells: Any = None) -> tuple[Reals, int]:
-        """ln P of the entries of each cell given the states beside it, under each draw, and the number of entries.
-
-        As ``log_likelihood``, of shape (draws, cells with entries).
-        """
+        """As ``log_likelihood``, of each draw and cell with entries, shape (draws, cells)."""
         codes = code_columns(columns_to_predict(log, self.network.domain), self.network.domain.sizes)
         inside = self._flags(cells)
         place = np.ravel_multi_index([codes[n].astype(np.int64) for n in (self.sequence, self.time)], inside.shape)
         chosen = inside.ravel()[place]
         found, row = np.unique(place[chosen], return_inverse=True)
         sequences, steps = np.unravel_index(found, inside.shape)
-        log = self._log_prior(sequences, steps)
+        transition = np.log(np.maximum(self.transition.reshape(-1, self.n_states, self.n_states), 1e-300))
+        states = self._flat_states()
+        draws = np.arange(len(states))[:, None]
+        log = np.zeros((len(states), len(sequences), self.n_states))  # of each state given those before and after
+        later, earlier = steps > 0, steps < states.shape[2] - 1
+        log[:, later] += transition[draws, states[:, sequences[later], steps[later] - 1]]
+        log[:, earlier] += transition[draws, :, states[:, sequences[earlier], steps[earlier] + 1]]
+        log -= np.logaddexp.reduce(log, axis=2, keepdims=True)
         for name in self.fields:
             levels = self.network.domain.sizes[name]
             index = row * levels + codes[name][chosen]
@@ -548,17 +550,6 @@ class HiddenMarkovModel:
                 mine = sequences == r if self.effects else np.ones(len(found), bool)
                 log[:, mine] += np.swapaxes(law[:, r] @ counts[mine].T.astype(float), 1, 2)
         return np.logaddexp.reduce(log, axis=2), int(chosen.sum())
-
-    def _log_prior(self, sequences: Integers, steps: Integers) -> Reals:
-        """ln P(state | the states before and after) of some cells, shape (draws, cells, states)."""
-        transition = np.log(np.maximum(self.transition.reshape(-1, self.n_states, self.n_states), 1e-300))
-        states = self._flat_states()
-        draws = np.arange(len(states))[:, None]
-        log = np.zeros((len(states), len(sequences), self.n_states))
-        later, earlier = steps > 0, steps < states.shape[2] - 1
-        log[:, later] += transition[draws, states[:, sequences[later], steps[later] - 1]]
-        log[:, earlier] += transition[draws, :, states[:, sequences[earlier], steps[earlier] + 1]]
-        return log - np.logaddexp.reduce(log, axis=2, keepdims=True)
 
     def _flags(self, cells: Any) -> Flags:
         """Cells as flags, shape (sequences, steps); all where none are named."""
@@ -623,8 +614,7 @@ def later_times(levels: Sequence[Level], steps: int) -> list[Any]:
 def count_law(entries: Reals, ahead: int) -> tuple[Reals, float]:
     """The mean and the size of the negative binomial law of each sequence's number of entries some steps ahead.
 
-    The mean is that of all steps, each earlier one weighing so much less; its weight and the law's spread, the same for
-    all sequences, are those of the largest likelihood of the steps that so many steps before forecast.
+    Earlier steps weigh less; weights and spread, the same for all sequences, forecast the past steps best.
     """
     steps, levels = np.arange(entries.shape[1]), []
     age = steps[:, None] - steps
@@ -656,10 +646,7 @@ def _no_tables(model: HiddenMarkovModel) -> DrawnTables:
 def most_likely_paths(states: Integers, size: int) -> Integers:
     """The path of highest probability of each sequence under the chain of its pairs of neighbouring states.
 
-    Given transitions and emissions the states of a sequence are a Markov chain a posteriori, whose law is that of its
-    pairs of neighbouring steps. Pairs in the draws stand for them (Viterbi; Rabiner 1989, section III.B): with
-    parameters that are uncertain the posterior is a mixture of such chains, and this is an approximation (proofs.md
-    P116).
+    An approximation, since the posterior is a mixture of such chains (Viterbi; Rabiner 1989, III.B; proofs.md P116).
 
     >>> paths = np.array([[[0, 0, 1]], [[0, 0, 1]], [[1, 0, 0]]])
     >>> most_likely_paths(paths, 2)
@@ -670,21 +657,15 @@ def most_likely_paths(states: Integers, size: int) -> Integers:
         score = np.log(np.stack([(states[:, :, 0] == k).mean(axis=0) for k in range(size)], axis=1))
         before = np.zeros((steps, sequences, size), np.int64)
         for t in range(1, steps):
-            total = score[:, :, None] + np.log(_moves(states[:, :, t - 1], states[:, :, t], size))
+            pairs = np.zeros((sequences, size, size))
+            np.add.at(pairs, (np.arange(sequences)[None], states[:, :, t - 1], states[:, :, t]), 1.0)
+            total = score[:, :, None] + np.log(pairs / np.maximum(pairs.sum(axis=2, keepdims=True), 1.0))
             before[t], score = total.argmax(axis=1), total.max(axis=1)
     paths = np.zeros((sequences, steps), np.int64)
     paths[:, -1] = score.argmax(axis=1)
     for t in range(steps - 1, 0, -1):
         paths[:, t - 1] = before[t, np.arange(sequences), paths[:, t]]
     return paths
-
-
-def _moves(now: Integers, following: Integers, size: int) -> Reals:
-    """P(next state | state) of one step over draws, shape (sequences, states, states); 0 from where no draw is."""
-    sequences = now.shape[1]
-    pairs = np.zeros((sequences, size, size))
-    np.add.at(pairs, (np.broadcast_to(np.arange(sequences), now.shape), now, following), 1.0)
-    return pairs / np.maximum(pairs.sum(axis=2, keepdims=True), 1.0)
 
 
 def entry_log_probability(model: HiddenMarkovModel, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:

@@ -15,17 +15,16 @@ from functools import reduce
 from typing import Any
 
 from dpgraph import memory
-from dpgraph.estimators.parts import Learner, Task, adding, as_one, shared
+from dpgraph.estimators.parts import Learner, Task, adding, as_one, charged, shared, whole_event
 from dpgraph.inference.graphs.learned import LearnedNetwork
 from dpgraph.inference.graphs.reading import read_families
 from dpgraph.inference.network.consistency import reconcile
 from dpgraph.inference.network.plug_in import BYTES_PER_CELL, BYTES_PER_FAMILY
 from dpgraph.mechanisms.selection.parents_choice import OneWays, ParentsChoice
 from dpgraph.privacy.accounting import Budget
-from dpgraph.privacy.accounts import Made
 from dpgraph.privacy.composition import Accounting, Filter, pure_within
 from dpgraph.privacy.errors import ReleaseError
-from dpgraph.privacy.gdp import mu_within, pure_mu_squared
+from dpgraph.privacy.gdp import pure_mu_squared
 from dpgraph.privacy.records import PAID_IN_PARTS, Event, PrivacyCost, PrivacyUnit, Release
 from dpgraph.privacy.release import BYTES_PER_NUMBER, BYTES_PER_TABLE, check_memory, checked_source, release
 from dpgraph.privacy.scope import RowsRecord
@@ -91,8 +90,7 @@ def _choice(task: Task, margins: OneWays | None = None) -> ParentsChoice:
 
 def _plan(task: Task) -> tuple[Event, ...]:
     _parts(task)
-    mu = mu_within(task.epsilon, task.delta) if task.delta else None
-    return (Event(PAID_IN_PARTS, task.epsilon, task.delta, mu=mu),)
+    return (whole_event(PAID_IN_PARTS, task.epsilon, task.delta),)
 
 
 def _parts(task: Task) -> list[Event]:
@@ -132,9 +130,7 @@ def _charged(task: Task, statistics: TableCounts) -> RowsRecord:
     for part in _parts(task):
         check_memory(part)
     memory.check(_needed(task), f"{PAID_IN_PARTS} by this method", "declare fewer or coarser variables", ReleaseError)
-    choice = None if statistics.cap is None else statistics.cap.draw
-    receipt = task.budget.charge(_plan(task)[0], Made(statistics.description, choice=choice))
-    return RowsRecord(task.budget.identity, (), choice or "", () if receipt is None else (receipt.digest,))
+    return charged(statistics, task.budget, _plan(task)[0])
 
 
 def _needed(task: Task) -> int:
