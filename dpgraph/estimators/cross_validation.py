@@ -24,7 +24,7 @@ import numpy as np
 from sklearn.base import clone
 
 from dpgraph.estimators.evaluation import SCORES, evaluation_of, outcomes
-from dpgraph.estimators.reading import NO_COLUMN, column_of
+from dpgraph.estimators.fitting import NO_COLUMN, column_of
 from dpgraph.inference.arguments import check_probability
 from dpgraph.mechanisms.reproduction import HELD_OUT_FITS
 from dpgraph.models.evaluation import CrossValidation, Evaluation

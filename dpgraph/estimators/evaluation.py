@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.estimators.fitting import cap_for
-from dpgraph.estimators.reading import NO_COLUMN, column_of, rows_with_target
+from dpgraph.estimators.fitting import NO_COLUMN, cap_for, column_of, rows_with_target
 from dpgraph.inference.arguments import check_probability
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism

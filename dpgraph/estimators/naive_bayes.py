@@ -15,25 +15,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpgraph.estimators.fitting import (
     Fit,
+    Given,
     cap_for,
     check_learning,
-    inference_seed,
-    one_epsilon,
-    scored,
-    warn_if_drowned,
-)
-from dpgraph.estimators.reading import (
-    Given,
     check_target_name,
     column_of,
     feature_frame,
     given_rows,
     holds_target,
+    inference_seed,
     keep_names,
     name_of,
     named_column,
     named_in_rows,
+    one_epsilon,
+    scored,
     target_name,
+    warn_if_drowned,
 )
 from dpgraph.inference.arguments import check_above_zero
 from dpgraph.inference.classifier.posterior import check_classifier, classifier_posterior
@@ -348,7 +346,7 @@ class PrivateNaiveBayes(DeclaredClassifier):
         if not isinstance(self.mechanism, str):
             return self.mechanism
         if self.mechanism != "laplace":
-            from dpgraph.analysis.choice import mechanism_named
+            from dpgraph.analysis.cost import mechanism_named
 
             return mechanism_named(self.mechanism, network, epsilon=self.epsilon, unit=unit)
         return label_first(network, target, self.epsilon, unit, counts.sensitive_rows if unit.n_is_public else None)

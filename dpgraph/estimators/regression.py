@@ -13,16 +13,21 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from dpgraph.estimators.fitting import Fit, cap_for, check_learning, inference_seed, one_epsilon, scored
-from dpgraph.estimators.reading import (
+from dpgraph.estimators.fitting import (
+    Fit,
+    cap_for,
+    check_learning,
     check_target_name,
     column_of,
     feature_frame,
     given_rows,
     holds_target,
+    inference_seed,
     keep_names,
     named_column,
     named_in_rows,
+    one_epsilon,
+    scored,
     target_name,
 )
 from dpgraph.inference.posterior import posterior

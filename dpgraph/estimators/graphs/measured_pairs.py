@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from dpgraph.estimators.fitting import stays_in_place
 from dpgraph.estimators.parts import Learner, Task, in_turn
-from dpgraph.estimators.reading import stays_in_place
 from dpgraph.inference.graphs.choosing import check_choosing, choose_within
 from dpgraph.inference.graphs.constraints import Limits
 from dpgraph.inference.graphs.learned import LearnedNetwork

@@ -12,16 +12,19 @@ from fractions import Fraction
 from functools import lru_cache, singledispatch
 from typing import Any, ClassVar, Literal
 
-from dpgraph.mechanisms.additive.blocks import BlockPlan, block_measurements, gaussian_blocks, whose_blocks
 from dpgraph.mechanisms.additive.plans import (
     Allocation,
+    BlockPlan,
     Scale,
     Tables,
+    block_measurements,
+    gaussian_blocks,
     gaussian_plan,
     measured_tables,
     noisy_blocks,
     shares,
     weighted_mean,
+    whose_blocks,
 )
 from dpgraph.mechanisms.reproduction import (
     check_laws,

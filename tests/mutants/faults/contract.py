@@ -187,14 +187,14 @@ ROWS = (
     ),
     Mutant(
         "one row of a person in joint blocks",
-        "mechanisms/additive/blocks.py",
+        "mechanisms/additive/plans.py",
         "return value * unit.rows_per_person, exact",
         "return value, exact",
         _mechanism(RESIDUAL, REPLACE_3),
     ),
     Mutant(
         "one row of a person in a block",
-        "mechanisms/additive/blocks.py",
+        "mechanisms/additive/plans.py",
         "    return moved * unit.rows_per_person\n",
         "    return moved\n",
         _mechanism(RESIDUAL, ADD_3),

@@ -89,7 +89,7 @@ MUTANTS = (
     ),
     Mutant(
         "blocks of a record that are not all of any tables'",
-        "mechanisms/additive/blocks.py",
+        "mechanisms/additive/plans.py",
         "return tables if has_blocks(tables, found) else None",
         "return tables",
         ("tests/mechanisms/test_reproduction.py::test_blocks_of_a_record_are_all_blocks_of_some_tables",),
