@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import dpgraph as dg
-from dpgraph.estimators.graphs import measured_pairs
+from dpgraph.estimators import measured_pairs
 from dpgraph.estimators.learning import METHODS, best_method, learning_task, noise_shares
 from dpgraph.files.documents import document
 from dpgraph.inference.graphs.reading import read_families

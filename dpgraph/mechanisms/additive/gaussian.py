@@ -133,9 +133,7 @@ class GaussianMechanism:
 
     @property
     def _mu(self) -> Fraction:
-        return (
-            mu_within(Fraction(self.epsilon or 0), Fraction(self.delta or 0)) if self.mu is None else Fraction(self.mu)
-        )
+        return mu_within(exact(self.epsilon or 0), exact(self.delta or 0)) if self.mu is None else exact(self.mu)
 
     def event(self, description: Description, unit: PrivacyUnit) -> Event:
         """The event of a release: one measurement per table or block, with its exact law."""
@@ -171,9 +169,8 @@ class GaussianMechanism:
         return _blocks(self, network, unit).variance(network)
 
     def __repr__(self) -> str:
-        settings = f"tables={self.tables!r}, allocation={self.allocation!r}"
-        if self.basis == "residual":
-            settings = "basis='residual'"
+        tables = f"tables={self.tables!r}, allocation={self.allocation!r}"
+        settings = "basis='residual'" if self.basis == "residual" else tables
         given = "".join(f"{n}={str(v)!r}, " for n, v in (("rho", self.rho), ("mu", self.mu)) if v is not None)
         return f"GaussianMechanism({str(self.epsilon)!r}, {str(self.delta)!r}, {given}{settings})"
 
@@ -249,16 +246,12 @@ def gaussian_measurements(
 
 
 @gaussian_measurements.register(Network)
+@lru_cache(maxsize=64)
 def _of_network(network: Network, mechanism: GaussianMechanism, unit: PrivacyUnit) -> tuple[Measurement, ...]:
+    """The plan: each table's share, and the scale that spends it."""
     if mechanism.basis == "residual":
         check_no_rules(network, "basis='residual'", "basis='tables'")
         return _blocks(mechanism, network, unit).measurements
-    return _tables(mechanism, network, unit)
-
-
-@lru_cache(maxsize=64)
-def _tables(mechanism: GaussianMechanism, network: Network, unit: PrivacyUnit) -> tuple[Measurement, ...]:
-    """The plan: each table's share, and the scale that spends it."""
     tables = measured_tables(network, mechanism.tables)
     movements = [partition_movement(network.possible_cells(table), unit) for table in tables]
     moved = [max(1, movement.l2_squared) for movement in movements]

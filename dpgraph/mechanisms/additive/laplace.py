@@ -195,18 +195,10 @@ def label_first(network: Network, target: str, epsilon: Number, unit: PrivacyUni
     (label,) = laplace_measurements(Network.of(network.domain.restrict((target,)), {target: []}), plain, unit)
     alone = 1 / max(1e-9, label.law.variance(label.cells))
     together = sum(labels / max(1e-9, m.law.variance(m.cells) * m.cells) for m in tables)
-    share = SHARES[0]
-    for share in SHARES:
-        part = share / 100
-        precision = together * (1 - part) ** 2 + alone * part**2
-        if labels**2 / 2 <= WANTED * precision * max(1, n) ** 2:
-            break
-    return _allowed(network, target, epsilon, unit, Fraction(share, 100))
-
-
-def _allowed(network: Network, target: str, epsilon: Number, unit: PrivacyUnit, share: Fraction) -> LaplaceMechanism:
-    """The mechanism with that share for the label, or a smaller one where the tables' noise would be refused for it."""
-    while share > 0:
+    precisions = [together * (1 - share / 100) ** 2 + alone * (share / 100) ** 2 for share in SHARES]
+    enough = (s for s, p in zip(SHARES, precisions, strict=True) if labels**2 / 2 <= WANTED * p * max(1, n) ** 2)
+    share = Fraction(next(enough, SHARES[-1]), 100)
+    while share > 0:  # a smaller one where the tables' noise would be refused for it
         made = LaplaceMechanism(epsilon, margins={target: share})
         try:
             made.event(network, unit)
@@ -214,7 +206,7 @@ def _allowed(network: Network, target: str, epsilon: Number, unit: PrivacyUnit, 
             share = share / 2 if share > Fraction(1, 100) else Fraction(0)
         else:
             return made
-    return LaplaceMechanism(epsilon)
+    return plain
 
 
 def _replanned(event: Event, unit: PrivacyUnit, description: Any) -> Event:

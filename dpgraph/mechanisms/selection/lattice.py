@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.mechanisms.reproduction import check_graph, register_selection, selection_event
-from dpgraph.privacy.checks import Integers, Reals, check_whole, is_number
+from dpgraph.privacy.checks import Integers, Reals, check_choice, check_whole, is_number
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.noise import MAX_SCALE, Noise, selection_scale
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, exact
@@ -35,8 +35,7 @@ UNIT = 2**32
 #: Points of a two-level row where no grid is given.
 DEFAULT_GRID = 1001
 #: With more than two levels: the most steps along a probability, and for permute-and-flip the most points of a row.
-MAX_STEPS = 200
-MAX_CANDIDATES = 20_000
+MAX_STEPS, MAX_CANDIDATES = 200, 20_000
 #: Bytes that draws take for each probability and for each table, as measured.
 BYTES_PER_NUMBER, BYTES_PER_TABLE = 16, 180
 
@@ -227,8 +226,7 @@ class MapEstimate:
         object.__setattr__(self, "epsilon", exact(self.epsilon))
         check_prior_and_floor(self.prior, self.floor)
         check_grid(self.grid)
-        if self.selector not in ("permute-and-flip", "exponential"):
-            raise ReleaseError(f"selector must be 'permute-and-flip' or 'exponential'; got {self.selector!r}")
+        check_choice("selector", self.selector, Selector)
 
     @property
     def law(self) -> Law:
