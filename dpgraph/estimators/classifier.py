@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +63,7 @@ from dpgraph.statistics.table_counts import TableCounts, any_tables
 from dpgraph.structure.domain import Domain, warn_of_many_levels
 from dpgraph.structure.joint import learning
 from dpgraph.structure.margins import Margins, all_pairs
-from dpgraph.structure.network import Family
+from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Probabilities
 from dpgraph.waiting import waiting
 
@@ -210,14 +210,6 @@ class Judged:
     noise: float
 
 
-class _Wide(NamedTuple):
-    """All pairs and how they are measured; ``network`` where it will be the only candidate, with no pair first."""
-
-    margins: Margins
-    how: Any
-    network: bool
-
-
 @dataclass(frozen=True, eq=False)
 class _Plan:
     """The public settings of a fit."""
@@ -256,8 +248,11 @@ class _Plan:
         """The label's own counts."""
         return Margins.of_tables(self.domain, [(self.target,)])
 
-    def pairs(self, part: Fraction, n: float, alone: bool) -> _Wide | None:
-        """The tables of all pairs and how they are measured; for the network ``alone`` perhaps. None if they drown."""
+    def pairs(self, part: Fraction, n: float, alone: bool) -> tuple[Margins, Any, bool] | None:
+        """The tables of all pairs, how they are measured, and if the network is the only candidate; None if they drown.
+
+        ``alone``: one candidate can be judged at most.
+        """
         found = all_pairs(self.domain, beyond="leave-out").tables
         mine = [table for table in found if len(table) == 2 and self.target in table]
         others = [table for table in found if len(table) == 2 and self.target not in table]
@@ -270,8 +265,8 @@ class _Plan:
             moved, best = min(((self._moved(margins, others, way), way) for way in ways), key=lambda one: one[0])
             if moved <= bounds[0] * n and self._moved(margins, mine, best) <= bounds[1] * n:
                 if first == 1:
-                    return _Wide(*designed(constraints_within(None, self.domain), how, self.budget.unit, n), True)
-                return _Wide(margins, best, False)
+                    return *designed(constraints_within(None, self.domain), how, self.budget.unit, n), True
+                return margins, best, False
         return None
 
     def _moved(self, margins: Margins, pairs: list[Family], how: Any) -> float:
@@ -285,18 +280,17 @@ class _Plan:
             total += PER_CELL * math.sqrt(cells * least)
         return total / len(pairs)
 
-    def naive(self, part: Fraction) -> tuple[Any, Any]:
-        """The label with each feature, and the mechanism."""
-        network = naive_bayes_network(self.domain, self.target)
-        return network, self.share(part)
+    @property
+    def network(self) -> Network:
+        """The label with each feature."""
+        return naive_bayes_network(self.domain, self.target)
 
     def charged(self, statistics: TableCounts) -> RowsRecord:
         """Charges the whole, once all that the one door would ask of its parts is found to fit."""
         checked_source(statistics, self.budget, self.noise)
-        network = naive_bayes_network(self.domain, self.target)
-        check_posterior(network)
+        check_posterior(self.network)
         check_choosing(constraints_within(None, self.domain))
-        for margins, part in ((self.label(), LABEL), (network, 1 - LABEL - JUDGED)):
+        for margins, part in ((self.label(), LABEL), (self.network, 1 - LABEL - JUDGED)):
             check_memory(self.share(part).event(margins, self.budget.unit))
         return charged(statistics, self.budget, charged_at_once(self.epsilon, self.delta))
 
@@ -311,14 +305,14 @@ class _Plan:
         wide = self.pairs(1 - LABEL - JUDGED, n, many == 1)
         if not wide:
             many, parts, coarse = self._judging(n, (1,))
-        elif wide.network:
+        elif wide[2]:
             parts = 0
         part = 1 - LABEL - (JUDGED if parts else 0)
-        wide = self.pairs(part, n, wide.network) if wide else None
-        description, how = wide[:2] if wide else self.naive(part)
+        wide = self.pairs(part, n, wide[2]) if wide else None
+        description, how, alone = wide or (self.network, self.share(part), False)
         second = release(count(codes, description), how, budget=purse, noise=self.noise)
         noisy = joint_release([first, second])
-        if wide and wide.network:
+        if alone:
             limits = constraints_within(None, self.domain)
             learned = choose_within(noisy, limits, grow=False).probabilities
             scores = NetworkScores(ConditionalClassifier(self.target, learned, self.features))
@@ -359,8 +353,7 @@ class _Plan:
     def _candidates(self, noisy: Release[Any], learned: bool, parts: int, coarse: bool) -> list[Candidate]:
         """The candidates, from the released tables alone."""
         rng = np.random.default_rng(self.seed)
-        network = naive_bayes_network(self.domain, self.target)
-        tables = plug_in_posterior(learning(noisy.value, network), counts="expected").mean()
+        tables = plug_in_posterior(learning(noisy.value, self.network), counts="expected").mean()
         base = np.log(tables.table(self.target))
         naive, clear = Scores.of_tables(tables, self.target).damped(read_pairs(noisy.value))
         start = naive_part(len(self.features)) ** clear  # noise that damps leaves less to correct
@@ -412,14 +405,8 @@ def _chosen(candidates: list[Judged], provenance: Any) -> tuple[Any, pd.DataFram
 
     asked = [one.loss + (i > 0) * max(BETTER, 2 * one.noise) for i, one in enumerate(candidates)]
     best = min(range(len(candidates)), key=asked.__getitem__)
-    frame = pd.DataFrame(
-        {
-            "model": [one.name for one in candidates],
-            "log_loss": [one.loss for one in candidates],
-            "noise": [one.noise for one in candidates],
-            "chosen": [i == best for i in range(len(candidates))],
-        }
-    )
+    rows = [(one.name, one.loss, one.noise, i == best) for i, one in enumerate(candidates)]
+    frame = pd.DataFrame(rows, columns=["model", "log_loss", "noise", "chosen"])
     return candidates[best].scores.model(provenance), frame
 
 

@@ -6,7 +6,6 @@ scores exactly, in integers, releases the noisy sums once, and reads every score
 
 from __future__ import annotations
 
-import contextlib
 import math
 import warnings
 from collections.abc import Iterable, Sequence
@@ -42,7 +41,7 @@ from dpgraph.statistics.rows.features import UNREADABLE, table_frame
 from dpgraph.statistics.rows.persons import PersonCap, refuse_group, rows_within
 from dpgraph.structure.conversion import PublicWords, array_of, is_query, is_table
 from dpgraph.structure.design import LinearDesign
-from dpgraph.structure.domain import Categories, Domain, DomainError, Level, NetworkError
+from dpgraph.structure.domain import Categories, Domain, DomainError, NetworkError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.outcomes import Classification, ClassifierScore, Entries, OutcomeDescription, Regression
 from dpgraph.waiting import waiting
@@ -209,7 +208,7 @@ def task_of(
         case _ if getattr(fitted, "classes_", None) is not None:
             whole = callable(getattr(fitted, "predict_proba", None))
             known = asked if whole else _asked(one for one in asked if one in SCORES[:2])
-            task = Classification(foreign_classes(fitted), largest_loss, scores=known)
+            task = Classification(foreign_classes(fitted).levels, largest_loss, scores=known)
         case _ if callable(getattr(fitted, "predict", None)) and not isinstance(fitted, type):
             if bounds is None:
                 raise DomainError(
@@ -285,36 +284,29 @@ def target_and_prediction(model: Any, X: Any, y: Any, *, drop: bool = False) -> 
     """
     design: LinearDesign = model.design
     if design.on_missing == "drop" and not drop:
-        design = _keeping(design)
+        try:  # refused, whatever the rows hold, where a null would refuse a strict table
+            design = replace(design, on_missing="error")
+        except (NetworkError, DomainError):
+            raise DomainError(
+                'the model drops rows with nulls, on_missing="drop", which makes their number private: judge it under '
+                "add-remove, or declare what nulls count as"
+            ) from None
     rows = rows_with_target(X, y, tuple(design.features), design.target, strict=design.strict)
     read, kept = judged_columns(rows, design)
     return read.pop(design.target), model.predict(read), kept
 
 
-def _keeping(design: LinearDesign) -> LinearDesign:
-    """The design without dropped rows; refused, whatever the rows hold, where a null would refuse a strict table."""
-    kept = None
-    with contextlib.suppress(NetworkError, DomainError):
-        kept = replace(design, on_missing="error")
-    if kept is None:
-        raise DomainError(
-            'the model drops rows with nulls, on_missing="drop", which makes their number private: judge it under '
-            "add-remove, or declare what nulls count as"
-        )
-    return kept
-
-
-def foreign_classes(model: Any) -> tuple[Level, ...]:
+def foreign_classes(model: Any) -> Categories:
     """The classes of a scikit-learn classifier."""
     classes = array_of(model.classes_, "classes_ of the model must be one list")
     if classes.ndim != 1:
         raise DomainError("the model must have one target: classes_ must be one list")
-    return Categories(classes.tolist()).levels
+    return Categories(classes.tolist())
 
 
 def foreign_probabilities(model: Any, X: Any, y: Any) -> tuple[npt.NDArray[Any], Reals]:
     """The code of each row's class, and P(class) by a scikit-learn classifier; 1 where it has ``predict`` alone."""
-    classes = Categories(foreign_classes(model))
+    classes = foreign_classes(model)
     truth = _class_codes(_truth(y), classes)
     if callable(getattr(model, "predict_proba", None)):
         return truth, said_by(model.predict_proba, X, (len(truth), classes.size))
@@ -366,16 +358,16 @@ def said_by(method: Any, X: Any, shape: tuple[int, ...], *, numbers: bool = True
 
 def _keys(X: Any, many: int) -> Sequence[Any]:
     """A key for each row, equal where rows are: plain cells of one type and text, others the same object."""
+
+    def key(cell: Any) -> Any:
+        if type(cell) in (list, tuple):
+            return type(cell), *map(key, cell)
+        return (type(cell), repr(cell)) if type(cell) in (bool, int, float, str) else id(cell)
+
     rows = X.tolist() if isinstance(X, np.ndarray) or (hasattr(X, "iloc") and X.ndim == 1) else X
     if hasattr(rows, "iloc"):
         rows = list(zip(*(rows.iloc[:, i].tolist() for i in range(rows.shape[1])), strict=True))
-    return [_key(row) for row in rows] if isinstance(rows, list) and len(rows) == many else range(many)
-
-
-def _key(cell: Any) -> Any:
-    if type(cell) in (list, tuple):
-        return type(cell), *map(_key, cell)
-    return (type(cell), repr(cell)) if type(cell) in (bool, int, float, str) else id(cell)
+    return [key(row) for row in rows] if isinstance(rows, list) and len(rows) == many else range(many)
 
 
 def judged_rows(model: Any, X: Any, y: Any, cap: PersonCap | None, group: RowGroup | None) -> tuple[Any, Any]:

@@ -346,7 +346,8 @@ def _charges(budget: Any) -> int:
 
 def fit_budget(mechanism: Any, budget: Budget | None, unit: PrivacyUnit | None) -> Budget:
     """The caller's budget, or one of exactly the mechanism's cost."""
-    return budget_of(budget, unit, mechanism.epsilon, getattr(mechanism, "delta", Fraction(0)))
+    epsilon, delta = (getattr(mechanism, name, Fraction(0)) for name in ("epsilon", "delta"))
+    return budget_of(budget, unit, epsilon, delta)
 
 
 def one_epsilon(mechanism: Any, epsilon: Number | None) -> None:

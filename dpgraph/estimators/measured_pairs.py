@@ -74,11 +74,22 @@ def designed(constraints: Limits, mechanism: Mechanism, unit: PrivacyUnit, n: fl
     """The margins that are expected to give the best network of about n rows, and the mechanism in their basis."""
     domain, how = constraints.domain, mechanism
     triples = with_triples(constraints, mechanism, unit)
-    if triples is not None and _noise_of_triples(*triples, unit) <= BEARABLE * n:
-        return triples
+    if triples is not None:
+        margins, made = triples
+        variances, wide = made.variance(margins, unit), [table for table in margins.tables if len(table) == 3]
+        moved = [PER_CELL * margins.cells(table) * math.sqrt(variances[table]) for table in wide]  # rows, by noise
+        if sum(moved) <= BEARABLE * n * len(wide):
+            return triples
     if isinstance(mechanism, GaussianMechanism) and _may_split(domain, mechanism, unit, 2):
         how = replace(mechanism, basis="residual")
-    return min(_candidates(domain, how), key=lambda margins: expected_error(margins, how, unit, n)), how
+
+    def error(margins: Margins) -> float:
+        """The expected mean total variation of all pairs."""
+        if isinstance(how, GaussianMechanism) and how.basis == "residual":
+            return _error_of_blocks(margins, float(how.mu_squared) / 2 / unit.rows_per_person**2, n)
+        return _error_of_tables(margins, how.event(margins, unit), unit, n)
+
+    return min(_candidates(domain, how), key=error), how
 
 
 def with_triples(
@@ -93,13 +104,6 @@ def with_triples(
     pairs, triples = ([*combinations(domain.names, size)] for size in (2, 3))
     shares = [PAIRS_COUNTED] * len(pairs) + [1] * len(triples)
     return Margins.of_tables(domain, [*pairs, *triples], shares), replace(mechanism, basis="residual")
-
-
-def _noise_of_triples(margins: Margins, mechanism: GaussianMechanism, unit: PrivacyUnit) -> float:
-    """The expected number of rows that noise moves in a table of three variables, on average."""
-    spread = {table: math.sqrt(variance) for table, variance in mechanism.variance(margins, unit).items()}
-    moved = [PER_CELL * margins.cells(table) * spread[table] for table in margins.tables if len(table) == 3]
-    return sum(moved) / len(moved)
 
 
 def _may_split(domain: Domain, mechanism: GaussianMechanism, unit: PrivacyUnit, size: int) -> bool:
@@ -144,13 +148,6 @@ def _shared(domain: Domain, pairs: list[Family], how: Mechanism) -> Iterator[Mar
         beside = singles if alone else outside
         each = max(1, round(1000 * alone / (1 - alone) * len(pairs) / len(singles))) if alone else 1000
         yield Margins.of_tables(domain, [*tables, *beside], [1000] * len(tables) + [each] * len(beside))
-
-
-def expected_error(margins: Margins, mechanism: Mechanism, unit: PrivacyUnit, n: float) -> float:
-    """The expected mean total variation of all pairs."""
-    if isinstance(mechanism, GaussianMechanism) and mechanism.basis == "residual":
-        return _error_of_blocks(margins, float(mechanism.mu_squared) / 2 / unit.rows_per_person**2, n)
-    return _error_of_tables(margins, mechanism.event(margins, unit), unit, n)
 
 
 def _error_of_tables(margins: Margins, event: Event, unit: PrivacyUnit, n: float) -> float:

@@ -338,19 +338,17 @@ class DeclaredBounds:
             raise DomainError(
                 "rows in a file, of a query or on a cluster need bounds_X by name and the target's bounds_y"
             )
-        if target in by_name and not self._bounds_alike(target, by_name[target]):
+        features = {name: value for name, value in by_name.items() if name != target}
+        try:
+            alike = target not in by_name or feature_of(target, by_name[target]) == bounds_of(target, self.bounds_y)
+        except NetworkError as error:
+            raise DomainError(str(error)) from None
+        if not alike:
             raise DomainError(
                 f"y names {target!r}, which bounds_X declares otherwise than bounds_y: name the column to predict, and "
                 "leave it out of bounds_X"
             )
-        features = {name: value for name, value in by_name.items() if name != target}
         return _design(features, target, self.bounds_y, intercept, strict)
-
-    def _bounds_alike(self, target: str, declared: Any) -> bool:
-        try:
-            return feature_of(target, declared) == bounds_of(target, self.bounds_y)
-        except NetworkError as error:
-            raise DomainError(str(error)) from None
 
     def _features(self, frame: pd.DataFrame) -> dict[str, Any]:
         declared = self.by_name or self.bounds_X

@@ -90,7 +90,12 @@ class LaplaceMechanism:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", exact(self.epsilon))
-        object.__setattr__(self, "margins", _checked_margins(self.margins))
+        if not isinstance(self.margins, Mapping) or not all(isinstance(name, str) for name in self.margins):
+            raise ReleaseError(f"margins must map variables to shares of epsilon; got {self.margins!r:.60}")
+        made = FrozenMap((name, exact(share, f"the share of {name!r}")) for name, share in self.margins.items())
+        if sum(made.values()) >= 1:
+            raise ReleaseError("the shares of margins must sum to less than 1; the tables get the rest")
+        object.__setattr__(self, "margins", made)
         for name, choices in (("tables", Tables), ("allocation", Allocation), ("noise", Shape)):
             check_choice(name, getattr(self, name), choices)
 
@@ -112,16 +117,6 @@ class LaplaceMechanism:
         if self.margins:
             settings += f", margins={ ({name: str(share) for name, share in self.margins.items()})!r}"
         return f"LaplaceMechanism(epsilon={str(self.epsilon)!r}, {settings})"
-
-
-def _checked_margins(margins: object) -> FrozenMap[str, Fraction]:
-    """Exact shares by variable, which leave something for the tables."""
-    if not isinstance(margins, Mapping) or not all(isinstance(name, str) for name in margins):
-        raise ReleaseError(f"margins must map variables to shares of epsilon; got {margins!r:.60}")
-    made = FrozenMap((name, exact(share, f"the share of {name!r}")) for name, share in margins.items())
-    if sum(made.values()) >= 1:
-        raise ReleaseError("the shares of margins must sum to less than 1; the tables get the rest")
-    return made
 
 
 @singledispatch

@@ -251,8 +251,8 @@ ROWS = (
     Mutant(
         "an estimator whose own budget forgets the unit",
         "estimators/fitting.py",
-        "budget_of(budget, unit, mechanism.epsilon, ",
-        "budget_of(budget, None, mechanism.epsilon, ",
+        "return budget_of(budget, unit, epsilon, delta)",
+        "return budget_of(budget, None, epsilon, delta)",
         _case("estimators", "PrivateNaiveBayes: laplace, plug-in", ADD_3),
         first=True,
     ),
