@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from dpgraph.inference.arguments import check_no_rules
 from dpgraph.inference.network.consistency import consistent_variance
+from dpgraph.lazy import provided
 from dpgraph.mechanisms.additive.fourier import FourierMechanism
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
@@ -718,10 +719,8 @@ def privacy_cost(
         priced = ranked(graph, budget, slack, protected, expected_counts(shares, n))
     best, answer = recommended(priced), None
     if question is not None and n is not None:
-        from dpgraph.analysis.question_cost import question_cost
-
         promise = {"epsilon": budget, "delta": slack, "unit": protected}
-        answer = question_cost(network, question, n=n, **promise, worlds=worlds, progress=progress)
+        answer = provided("question_cost")(network, question, n=n, **promise, worlds=worlds, progress=progress)
     better = [one for one in priced if one.rmse < best.rmse]
     among = " of mechanisms that release counts" if better else ""
     reason = f"smallest expected error{among}: {cell(best.rmse)} rows a cell"

@@ -222,7 +222,7 @@ def read_off(plan: Plan, paid: list[Release[Any]], rare: float) -> Discovered:
     variables: dict[str, Any] = {}
     found: dict[str, str] = {}
     sources: dict[str, int] = {}
-    listed: Any = None if plan.listed is None else paid[0].value
+    listed = None if plan.listed is None else paid[0].value
     rows = 0.0
     if listed is not None:
         totals = [float(table.sum()) for table in listed.tables.values()]
@@ -237,6 +237,7 @@ def read_off(plan: Plan, paid: list[Release[Any]], rare: float) -> Discovered:
             many = rows or float(sum(named.values()))
             variables[name], found[name] = found_levels(plan.open[name], named, 0.0, many, rare)
             continue
+        assert listed is not None
         table, deviation = listed.tables[name,], listed.variance((name,)) ** 0.5
         if isinstance(declared, Numbers):
             variables[name], found[name] = found_bins(declared, table[: len(declared.grid) - 1], deviation)

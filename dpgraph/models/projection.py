@@ -187,20 +187,18 @@ class Projection:
         return np.where(self.monte_carlo_error > 0, self.monte_carlo_error, np.nan)
 
     @cached_property
-    def _ends(self) -> Reals:
-        if len(self.draws) > 1:
-            return np.quantile(self.draws, tails(self.interval), axis=0)
-        return np.full((2, len(self.names)), np.nan)
-
-    @property
     def low(self) -> Reals:
         """The low end of each interval."""
-        return self._ends[0]
+        return self._end(0)
 
-    @property
+    @cached_property
     def high(self) -> Reals:
         """The high end of each interval."""
-        return self._ends[1]
+        return self._end(1)
+
+    def _end(self, which: int) -> Reals:
+        alone = len(self.draws) == 1
+        return self.mean * np.nan if alone else np.quantile(self.draws, tails(self.interval)[which], axis=0)
 
     def predict(self, X: Any) -> Reals:
         """The expected target of each row, of logistic the probability of the last level, averaged over the draws.
