@@ -332,17 +332,10 @@ def arc_costs(network: Network) -> list[dict[str, Any]]:
     >>> [(row["parent"], row["child"]) for row in arc_costs(network)]
     [('a', 'c'), ('a', 'b')]
     """
-    sizes, plan = network.domain.sizes, _Plan(network, network.maximal_families)
-    rows = [
-        {
-            "parent": parent,
-            "child": child,
-            "cells": network.cells(network.family(child)) - network.cells(network.family(child)) // sizes[parent],
-            "cost": (plan.whole / plan.without(parent, child)) ** 1.5,
-        }
-        for child, parents in network.parents.items()
-        for parent in parents
-    ]
+    sizes, plan, rows = network.domain.sizes, _Plan(network, network.maximal_families), []
+    for parent, child in ((parent, child) for child, parents in network.parents.items() for parent in parents):
+        cells, cost = network.cells(network.family(child)), (plan.whole / plan.without(parent, child)) ** 1.5
+        rows.append({"parent": parent, "child": child, "cells": cells - cells // sizes[parent], "cost": cost})
     return sorted(rows, key=lambda row: -row["cost"])
 
 
@@ -728,20 +721,8 @@ def privacy_cost(
         reason += f", against {cell(paper.rmse)} for {paper.label}"
     for one in better:
         reason += f"; {one.label}, {cell(one.rmse)}, releases probabilities alone, without an error"
-    return PrivacyReport(
-        graph,
-        protected,
-        budget,
-        slack,
-        n,
-        best.mechanism,
-        reason,
-        family_rows(graph, best, n, shares),
-        mechanism_rows(priced),
-        shares,
-        isinstance(network, Probabilities),
-        answer,
-    )
+    rows, given = (family_rows(graph, best, n, shares), mechanism_rows(priced)), isinstance(network, Probabilities)
+    return PrivacyReport(graph, protected, budget, slack, n, best.mechanism, reason, *rows, shares, given, answer)
 
 
 def _as_list(value: Any) -> list[Any]:
@@ -774,16 +755,10 @@ def expected_errors(
 
 def compared(rows: TableRows) -> TableRows:
     """The comparison in columns that are short enough to be read side by side; the notes are left out."""
+    short = {"mechanism": "mechanism", "tables": "tables", "released numbers": "numbers", "sensitivity": "sensitivity"}
     scales = [dict.fromkeys(map(cell, (row["lowest scale"], row["highest scale"]))) for row in rows]
     return [
-        {
-            "mechanism": row["mechanism"],
-            "tables": row["tables"],
-            "numbers": row["released numbers"],
-            "sensitivity": row["sensitivity"],
-            "noise scale": " to ".join(ends),
-            "rmse": row["rmse"],
-        }
+        {new: row[old] for old, new in short.items()} | {"noise scale": " to ".join(ends), "rmse": row["rmse"]}
         for row, ends in zip(rows, scales, strict=True)
     ]
 
@@ -805,18 +780,11 @@ def mechanism_rows(priced: list[Candidate]) -> TableRows:
     for one in priced:
         scales = [_scale(m) / one.grid for m in one.measured]
         scales = [scale for scale in scales if scale > 0] or scales  # one level has no noise where n is public
-        rows.append(
-            {
-                "mechanism": one.label,
-                "tables": len(one.measured),
-                "released numbers": sum(m.cells for m in one.measured),
-                "sensitivity": one.sensitivity,
-                "lowest scale": min(scales, default=math.nan),
-                "highest scale": max(scales, default=math.nan),
-                "rmse": one.rmse,
-                "note": one.note,
-            }
-        )
+        numbers = sum(m.cells for m in one.measured)
+        row = {"mechanism": one.label, "tables": len(one.measured), "released numbers": numbers}
+        row |= {"sensitivity": one.sensitivity, "lowest scale": min(scales, default=math.nan)}
+        row |= {"highest scale": max(scales, default=math.nan), "rmse": one.rmse, "note": one.note}
+        rows.append(row)
     return rows
 
 
@@ -836,17 +804,10 @@ def family_rows(network: Network, best: Candidate, n: int | None, margins: Mappi
                 "epsilon": table.sensitivity / table.law.scale,
                 "scale": _scale(table) / best.grid,
             }
-        share = margins[family]
-        rmse = math.sqrt(best.variances[family])
+        share, rmse = margins[family], math.sqrt(best.variances[family])
         sampling = (1 - float((share**2).sum())) / share.size
-        row: dict[str, Any] = {
-            "variable": family[0],
-            "parents": ", ".join(family[1:]),
-            "cells": share.size,
-            **reading,
-            "rmse": rmse,
-            "n needed": math.ceil(rmse**2 / sampling) if sampling > 0 else 0,
-        }
+        row: dict[str, Any] = {"variable": family[0], "parents": ", ".join(family[1:]), "cells": share.size, **reading}
+        row |= {"rmse": rmse, "n needed": math.ceil(rmse**2 / sampling) if sampling > 0 else 0}
         if n is not None:
             row["tv"] = expected_variation(share * n, rmse) / n
             row["kl"] = expected_kl(share * n, rmse)

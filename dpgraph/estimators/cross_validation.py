@@ -164,14 +164,9 @@ def _validated(
         parts += spent.events
         found = outcomes(model, *rows.take(np.flatnonzero(fold == held_out)), **judged, unit=unit)
         whole = found if whole is None else whole + found
-    spent, source = exact_budget(plan.evaluation, unit), SharedNoise(noise)
-    evaluation = evaluation_of(
-        whole,
-        epsilon=plan.evaluation.epsilon,
-        budget=spent,
-        interval=interval,
-        noise=source,  # type: ignore[arg-type]
-    )
+    spent, price = exact_budget(plan.evaluation, unit), plan.evaluation.epsilon
+    source: Any = SharedNoise(noise)
+    evaluation = evaluation_of(whole, epsilon=price, budget=spent, interval=interval, noise=source)
     return evaluation, (*parts, *spent.events)
 
 

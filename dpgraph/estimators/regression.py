@@ -292,8 +292,7 @@ class DeclaredBounds:
     def names(self, features: int) -> list[str]:
         """Names for the columns of an array."""
         self.check_count(features, arrays=True)
-        by_name = self.by_name
-        return [f"x{i}" for i in range(features)] if by_name is None else list(by_name)
+        return [f"x{i}" for i in range(features)] if self.by_name is None else list(self.by_name)
 
     @property
     def by_name(self) -> Mapping[str, Any] | None:

@@ -8,6 +8,7 @@ where the arcs out of the treatment are gone.
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from collections.abc import Iterable, Mapping
@@ -152,12 +153,8 @@ def effect(
     others = [place for place in range(len(levels)) if place != base]
     columns = (*groups, treatment, *(("outcome",) if len(measures) > 1 else ()))
     names = [(group,) for group in network.domain.levels(within)] if within is not None else [()]
-    labels = tuple(
-        (*group, levels[other], *((one,) if len(measures) > 1 else ()))
-        for group in names
-        for other in others
-        for one in measures
-    )
+    every = itertools.product(names, others, measures)
+    labels = tuple((*group, levels[other], *((one,) if len(measures) > 1 else ())) for group, other, one in every)
 
     def differences(law: Reals, question: str) -> Answer:
         read = np.stack(

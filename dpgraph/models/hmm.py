@@ -186,12 +186,8 @@ class HiddenMarkovModel:
             raise NetworkError(f"the network is not a hidden Markov network of {self.sequence!r} and {self.time!r}")
         copies, draws, size = np.shape(self.transition)[:3] if np.ndim(self.transition) == 4 else (0, 0, 0)
         sequences, steps = self.network.shape((self.sequence, self.time))
-        wanted = {
-            "transition": (copies, draws, size, size),
-            "states": (copies, draws, sequences, steps),
-            "log_joint": (copies, draws),
-            "entries": (sequences, steps),
-        }
+        wanted = {"transition": (copies, draws, size, size), "states": (copies, draws, sequences, steps)}
+        wanted |= {"log_joint": (copies, draws), "entries": (sequences, steps)}
         for name, shape in wanted.items():
             array = frozen_array(getattr(self, name), np.int16 if name == "states" else np.float64)
             if array.shape != shape or array.size == 0 or not np.isfinite(array).all():

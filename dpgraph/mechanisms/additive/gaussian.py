@@ -138,16 +138,11 @@ class GaussianMechanism:
     def event(self, description: Description, unit: PrivacyUnit) -> Event:
         """The event of a release: one measurement per table or block, with its exact law."""
         measured = gaussian_measurements(description, self, unit)
-        rho, square = total_up(concentrated_parts(measured, least=1)), total_up(mu_parts(measured, least=1) or [])
-        by_mu = self.rho is None and square <= self.mu_squared
-        return Event(
-            "GaussianMechanism",
-            Fraction(self.epsilon or 0),
-            Fraction(self.delta or 0),
-            measured,
-            rho=rounded(rho, up=True) if self.rho is None else Fraction(self.rho),
-            mu=self._mu if by_mu else root(square, up=True),
-        )
+        total, square = total_up(concentrated_parts(measured, least=1)), total_up(mu_parts(measured, least=1) or [])
+        rho = rounded(total, up=True) if self.rho is None else Fraction(self.rho)
+        mu = self._mu if self.rho is None and square <= self.mu_squared else root(square, up=True)
+        epsilon, delta = Fraction(self.epsilon or 0), Fraction(self.delta or 0)
+        return Event("GaussianMechanism", epsilon, delta, measured, rho=rho, mu=mu)
 
     def prepared(self, statistics: Any, unit: PrivacyUnit) -> Any:
         """Sums of a regression with the weight of the target's sum chosen; other statistics as they are."""

@@ -182,15 +182,9 @@ def laplace_plan(
         raise ReleaseError('noise="sum-zero" needs statistics that sum to a public n: a Multinomial under "replace"')
     moved = sum(block.movement.l1 for block in blocks)
     scale = calibrated_scale(max(1, moved), epsilon, MAX_SCALE_IN_STEPS)
-    return tuple(
-        Measurement(
-            block.name,
-            block.cells,
-            (SumZeroLaplace if block.movement.fixed_total and shape != "independent" else DiscreteLaplace)(scale),
-            block.movement,
-        )
-        for block in blocks
-    )
+    alone, together = DiscreteLaplace(scale), SumZeroLaplace(scale)
+    laws = [together if one.movement.fixed_total and shape != "independent" else alone for one in blocks]
+    return tuple(Measurement(one.name, one.cells, law, one.movement) for one, law in zip(blocks, laws, strict=True))
 
 
 def gaussian_plan(description: Description, scale: Scale, unit: PrivacyUnit) -> Plan:
