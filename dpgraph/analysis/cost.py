@@ -340,7 +340,10 @@ def arc_costs(network: Network) -> list[dict[str, Any]]:
 
 
 class _Plan:
-    """The maximal tables of a network, and the families that are read from each."""
+    """The maximal tables of a network, and the families that are read from each; their errors are those of P28.
+
+    Taking an arc out changes one family, and only the tables that hold it.
+    """
 
     def __init__(self, network: Network, tables: tuple[Family, ...]) -> None:
         self.network = network

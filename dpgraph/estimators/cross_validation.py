@@ -341,11 +341,7 @@ def readable(X: Any, y: Any, person: Any, *, keep: bool, strict: bool = False) -
 
 
 def person_ids(ids: Any) -> tuple[str, ...]:
-    """Ids as text: 1 and "1" are the same person, so that no id changes how another is read.
-
-    (An array of whole numbers becomes one of text when one text joins it. It becomes one of floats when a float does,
-    and then it is refused.)
-    """
+    """Ids as text: 1 and "1" are the same person, so that no id changes how another is read."""
     problem = "every row needs the id of its person: text, a whole number or a UUID, never null or a fraction"
     values = _items(ids)
     with PublicWords(problem):
@@ -385,10 +381,7 @@ def folds_by_position(rows: int, folds: int) -> Integers:
 
 
 def folds_by_person(persons: Sequence[str], folds: int, key: bytes) -> Integers:
-    """Each row in the fold of its person: BLAKE2b of the id under a key, mod k.
-
-    A row's fold depends on the key and its own person's id. The promise holds for every fixed key, and so for
-    one that is drawn independently of the rows; a fresh key keeps ids from being made for one fold.
+    """Each row in the fold of its person: BLAKE2b of the id under a key, mod k. A fresh key keeps ids from being made.
 
     >>> found = folds_by_person(["ann", "bob", "ann"], 3, b"key")
     >>> found[0] == found[2]

@@ -381,10 +381,9 @@ _warned: weakref.WeakSet[Budget] = weakref.WeakSet()
 def warn_of_other_rows(budget: Any, rows: Any) -> None:
     """Warns, once for each budget, if it already paid for a fit on other rows: splitters lose more than the charge.
 
-    A splitter such as ``StratifiedKFold`` chooses rows by looking at rows, so one changed row moves *other* rows
-    between the training sets, and an estimator sees only the rows that it is given. Rows are compared by identity,
-    never by content: the same object, a DataFrame that shares its index, or the same path. Lists have no identity that
-    can be kept without the rows, and count as other rows every time.
+    A splitter such as ``StratifiedKFold`` looks at rows, so one changed row moves *others* between training sets. Rows
+    are compared by identity, never by content: the same object, a DataFrame that shares its index, or the same path.
+    Lists have no identity that can be kept without the rows, and count as other rows every time.
     """
     if not isinstance(budget, Budget):
         return

@@ -478,9 +478,9 @@ def area_score(cells: Reals, cuts: tuple[float, ...], deviation: float, interval
     """The area under the ROC curve of noisy numbers of rows by class and bin of the score, shape (2, bins).
 
     Each value a is tested: the sum over pairs of a row of each class, 1 where the class has the larger bin, 1/2 where
-    they share one, less a, has mean 0 at the true value and a known variance by noise and sampling. The interval holds
-    the values that are not refused (Fieller), and reaches to the largest area that ties may hide: where odds in a bin
-    are calibrated and differ by a factor r at most, its rows have an area of at most 1 / (1 + r^(-1/2)) (P71).
+    they share one, less a, has mean 0 at the true value and a known variance. The interval holds the values that are
+    not refused (Fieller), and reaches to the largest area that ties may hide: where odds in a bin are calibrated and
+    differ by a factor r at most, its rows have an area of at most 1 / (1 + r^(-1/2)) (P71).
     """
     others, own = cells
     width, a = len(own), np.linspace(0.0, 1.0, AREAS)

@@ -665,11 +665,7 @@ def most_likely_paths(states: Integers, size: int) -> Integers:
 
 
 def entry_log_probability(model: HiddenMarkovModel, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:
-    """ln P of the fields of each entry in its cell: the average over draws of prod_f phi_f[state of the cell].
-
-    ``codes`` have an encoded column for every variable. Each entry is judged by itself; the score of a whole cell lets
-    each cell pick its best draw (proofs.md P65).
-    """
+    """ln P of the fields of each entry, by itself: the average over draws of prod_f phi_f[state of its cell] (P65)."""
     names = (model.sequence, model.time, *model.fields)
     columns = np.column_stack([codes[name].astype(np.int64) for name in names])
     kinds, which = np.unique(columns, axis=0, return_inverse=True)
@@ -692,15 +688,11 @@ def markov_scores(
 ) -> dict[str, float]:
     """Nats an entry of some cells, all by default, three ways; as private as the entries, and NaN without an entry.
 
-    With draws s of S and cells c of m_c entries x_ci, m in all (proofs.md P65):
+    With draws s of S and cells c of m_c entries x_ci, m in all, states summed out but in the first (proofs.md P65):
 
-    - "entry by entry": (1/m) sum_c sum_i ln (1/S) sum_s P(x_ci | draw s), as if entries came one after another and the
-      model were asked anew each time. The headline.
-    - "whole cells": (1/m) sum_c ln (1/S) sum_s prod_i P(x_ci | draw s), the cell's state summed out given its
-      neighbours. A cell picks the draw that fits it best, which flatters a posterior that is spread out, as it is where
-      epsilon is small.
-    - "average over draws": (1/m) sum_c (1/S) sum_s ln prod_i P(x_ci | draw s), likewise summed out: the average of
-      Foulds et al. 2016. It punishes a posterior that is spread out.
+    - "entry by entry", the headline: (1/m) sum_c sum_i ln (1/S) sum_s P(x_ci | draw s).
+    - "whole cells": (1/m) sum_c ln (1/S) sum_s prod_i P(x_ci | draw s); it flatters a posterior that is spread out.
+    - "average over draws", Foulds et al. 2016: (1/m) sum_c (1/S) sum_s ln prod_i P(x_ci | draw s); it punishes one.
     """
     columns = code_columns(codes, model.network.domain.sizes)
     each, entries = model.cell_log_likelihoods(columns, cells)

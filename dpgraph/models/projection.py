@@ -45,7 +45,12 @@ ROUNDS = 4
 def least_squares(pairs: Pairs, names: Family, maps: list[Reals], rng: np.random.Generator) -> Reals:
     """Draws of the coefficients in the population, axes (draw, coefficient), intercept first; the target comes last.
 
-    ``maps`` has the columns of each variable at each level, on scales on which a slope of 1 is large.
+    ``maps`` has the columns of each variable at each level, on scales on which a slope of 1 is large. Counts are linear
+    in the residual blocks of the release, whose noise has one known variance in each (proofs.md P30): draws of these
+    under a flat prior give draws of the covariance A of the features and of theirs c with the target. Where A is as
+    small as its noise, A b = c says nothing, so slopes are normal beforehand: in every draw b minimises
+    (c - A b)' W^-1 (c - A b) + |b - z|^2, with W the covariance of noise and sampling in c - A b at the likeliest b,
+    and z a draw of the prior.
     """
     moments = _moments(pairs, names, maps, rng)
     means = moments[:, 0, 1:]

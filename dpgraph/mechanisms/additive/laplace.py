@@ -177,10 +177,9 @@ def _rho(measured: tuple[Measurement, ...]) -> Fraction | None:
 def label_first(network: Network, target: str, epsilon: Number, unit: PrivacyUnit, n: int | None) -> LaplaceMechanism:
     """Laplace noise on a classifier's tables, and on the label's counts with the least share that makes them known.
 
-    The excess log-loss of predicting by noisy frequencies is about half the noise's variance over n^2, over each
-    frequency, summed; at even frequencies K^2 / 2 times it for K labels. Tables and label are averaged by precision.
-    Where n is private, or above ``MOST_ROWS``, the tables get all: there a label measured by itself made predictions
-    worse on real rows (docs/posteriors.md).
+    The excess log-loss of predicting by noisy frequencies is about K^2 / 2 times the noise's variance over n^2, for K
+    even labels. Tables and label are averaged by precision. Where n is private, or above ``MOST_ROWS``, the tables get
+    all: there a label measured by itself made predictions worse on real rows (docs/posteriors.md).
     """
     plain = LaplaceMechanism(epsilon)
     tables = laplace_measurements(network, plain, unit)
