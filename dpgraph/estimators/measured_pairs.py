@@ -1,11 +1,12 @@
 """The method ``"pairs"``: tables are measured once, and the graph is chosen from the release, for free.
 
 The choice of tables depends on their noise, on the domain, and on about how many rows there are: where that is private
-and ``n`` is not given, the total of one narrow variable, measured first. A plan is judged by the expected mean total variation of all pairs: the error of both variables, and for a measured pair
-its noise, which shrinking keeps below the error of independence; a pair without a table has that error. With
-Gaussian noise under add-remove, narrow pairs and variables are measured in the residual basis (proofs.md P29), and the
-mean is over a range of strengths of dependence too. Where even tables of three variables would have little noise, all
-of them are measured beside all pairs, if the joint of the domain is written down.
+and ``n`` is not given, the total of one narrow variable, measured first. A plan is judged by the expected mean total
+variation of all pairs: the error of both variables, and for a measured pair its noise, which shrinking keeps below the
+error of independence; a pair without a table has that error. With Gaussian noise under add-remove, narrow pairs and
+variables are measured in the residual basis (proofs.md P29), and the mean is over a range of strengths of dependence
+too. Where even tables of three variables would have little noise, all of them are measured beside all pairs, if the
+joint of the domain is written down.
 """
 
 from __future__ import annotations
