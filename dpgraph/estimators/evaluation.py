@@ -24,8 +24,7 @@ from dpgraph.models.evaluation import Evaluation
 from dpgraph.models.hmm import HiddenMarkovModel, entry_log_probability
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from dpgraph.privacy.accounting import Budget
-from dpgraph.privacy.checks import Flags, Reals, near
-from dpgraph.privacy.display import short
+from dpgraph.privacy.checks import Flags, Reals, check_choice
 from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, Release
@@ -248,12 +247,8 @@ def evaluation_of(
 def _mechanism(name: str, epsilon: Number, budget: Budget) -> LaplaceMechanism | GaussianMechanism:
     if not isinstance(budget, Budget):
         raise ReleaseError(f"evaluate takes a Budget; got {type(budget).__name__}")
-    if name == "laplace":
-        return LaplaceMechanism(epsilon)
-    if name == "gaussian":
-        return GaussianMechanism(epsilon, budget.remaining_delta)
-    hint = near(name, ["laplace", "gaussian"])
-    raise ReleaseError(f'mechanism must be "laplace" or "gaussian"; got {short(name)}{hint}')
+    check_choice("mechanism", name, ("laplace", "gaussian"))
+    return LaplaceMechanism(epsilon) if name == "laplace" else GaussianMechanism(epsilon, budget.remaining_delta)
 
 
 def _asked(scores: Iterable[Any]) -> tuple[Any, ...]:

@@ -36,7 +36,7 @@ from dpgraph.inference.regression.prior import RegressionPrior
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.privacy.accounting import Budget
-from dpgraph.privacy.checks import Reals
+from dpgraph.privacy.checks import Reals, check_whole
 from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, exact
@@ -236,8 +236,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         check_learning(self.inference, self.random_state)
         if self.prior is not None and not isinstance(self.prior, RegressionPrior):
             raise ReleaseError(f"prior must be a RegressionPrior; got {self.prior!r}")
-        if isinstance(self.draws, bool) or not isinstance(self.draws, int) or self.draws < 1:
-            raise ReleaseError(f"draws must be a whole number, at least 1; got {self.draws!r}")
+        check_whole("draws", self.draws)
         if isinstance(self.mechanism, str) and self.mechanism == "laplace":
             return LaplaceMechanism(exact(self.epsilon))
         if self.prior is not None and callable(getattr(self.mechanism, "model_of", None)):
