@@ -195,11 +195,12 @@ def _difference(event: Event, planned: Event) -> str:
             )
     if event.joint != planned.joint:
         return f"would not record this: the joint distance is {event.joint}, but should be {planned.joint}"
-    said, true = (
-        ", ".join([f"delta {e.delta}", f"rho {e.rho}", *(f"{s.draws} selections of {s.epsilon}" for s in e.selections)])
-        for e in (event, planned)
-    )
-    return f"claims epsilon {float(event.epsilon):.9g}, but {said} where its plan has {true}"
+    return f"claims epsilon {float(event.epsilon):.9g}, but {_rest(event)} where its plan has {_rest(planned)}"
+
+
+def _rest(event: Event) -> str:
+    chosen = [f"{one.draws} selections of epsilon {one.epsilon}" for one in event.selections]
+    return ", ".join([f"delta {event.delta}", f"rho {event.rho}", *chosen])
 
 
 def _check_parts(event: Event, unit: PrivacyUnit, structures: Iterator[Structure]) -> None:
