@@ -6,7 +6,7 @@ With independent Dirichlet posteriors the predictive probability of a label is t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -68,8 +68,8 @@ class _Predictions:
         """The declared labels, in order, as scikit-learn names them."""
         return np.array(self.network.domain.levels(self.target))
 
-    def predict_proba(self, X: Any) -> Reals:
-        """P(label | features) of each row, shape (rows, labels); uniform where the features are impossible.
+    def predict_log_joint(self, X: Any) -> Reals:
+        """ln P(label, features) of each row, P averaged over draws where there are several, shape (rows, labels).
 
         Args:
             X: A pandas, polars or Arrow table, of which the features are read, the path of a CSV or Parquet file, or an
@@ -79,17 +79,17 @@ class _Predictions:
             DomainError: If a feature is missing, the rows do not fit the domain, or codes are out of bounds or of
                 another length.
         """
-        codes = columns_to_predict(X, self.network.domain.restrict(self.features))
-        tables = {name: self._log_tables[name] for name in self.features}
-        draws, labels = len(self._tables), self.classes_
-        found = np.empty((row_count(codes), len(labels)))
-        for block, scores in label_scores(self._log_tables[self.target], tables, codes):
-            joint = scores if draws == 1 else _log_mean(scores.reshape(draws, len(labels), -1))
-            found[block] = _normalised(joint).T[: block.stop - block.start]
-        return found
+        return self._of_rows(X, lambda scores: scores)
+
+    def predict_proba(self, X: Any) -> Reals:
+        """P(label | features) of each row, shape (rows, labels); uniform where the features are impossible.
+
+        ``X`` and refusals are as for ``predict_log_joint``.
+        """
+        return self._of_rows(X, _normalised)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The most probable label of each row; ``X`` and refusals are as for ``predict_proba``."""
+        """The most probable label of each row; ``X`` and refusals are as for ``predict_log_joint``."""
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     @cached_property
@@ -98,6 +98,17 @@ class _Predictions:
         with np.errstate(divide="ignore"):
             names = self.network.domain.names
             return {name: np.log(np.concatenate([one.table(name) for one in self._tables], axis=-1)) for name in names}
+
+    def _of_rows(self, X: Any, read: Callable[[Reals], Reals]) -> Reals:
+        """A reading of ln P(label, features), a block of shape (labels, rows) after another; shape (rows, labels)."""
+        codes = columns_to_predict(X, self.network.domain.restrict(self.features))
+        tables = {name: self._log_tables[name] for name in self.features}
+        draws, labels = len(self._tables), self.classes_
+        found = np.empty((row_count(codes), len(labels)))
+        for block, scores in label_scores(self._log_tables[self.target], tables, codes):
+            joint = scores if draws == 1 else _log_mean(scores.reshape(draws, len(labels), -1))
+            found[block] = read(joint).T[: block.stop - block.start]
+        return found
 
     def _in_words(self, *more: Any) -> str:
         """The target, the labels and the number of features in one line."""
@@ -202,9 +213,8 @@ class NaiveBayes(_Predictions):
         """P(label | features) of each row, shape (rows, labels); uniform where the features are impossible.
 
         Args:
-            X: A table, of which the features are read, the path of a CSV or Parquet file, an array with the features in
-                order as its columns, or codes, an encoded column for each feature. With intervals a table may hold some
-                of the features: the others count as not observed.
+            X: As for ``predict_log_joint``. With intervals a table may hold some of the features: the others
+                count as not observed.
             return_interval: True to return central posterior intervals of each probability as well.
             interval: The probability of those intervals.
 
@@ -213,7 +223,7 @@ class NaiveBayes(_Predictions):
             low ends and of high ends, each of shape (rows, labels).
 
         Raises:
-            DomainError: If a feature is missing, or the rows or codes do not fit the domain.
+            DomainError: As for ``predict_log_joint``.
             InferenceError: If the interval is not a probability, or the model keeps no posterior.
         """
         if not return_interval:

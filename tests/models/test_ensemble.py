@@ -31,6 +31,7 @@ def test_the_prediction_is_the_normalised_average_of_joint_probabilities():
                 )
     model = NaiveBayesEnsemble("y", release)
     assert model.predict_proba(CODES) == pytest.approx(joint / joint.sum(axis=1, keepdims=True))
+    assert np.exp(model.predict_log_joint(CODES)) == pytest.approx(joint / 7)
     assert model.features == ("a", "b")
 
 
@@ -94,3 +95,5 @@ def test_many_rows_and_draws_with_impossible_ones_average_the_joint():
     expected = joint[possible] / joint[possible].sum(axis=1, keepdims=True)
     np.testing.assert_allclose(answer[possible], expected)
     np.testing.assert_allclose(answer[~possible], 1 / 3)
+    with np.errstate(divide="ignore"):
+        np.testing.assert_allclose(model.predict_log_joint(codes), np.log(joint), rtol=1e-9)

@@ -1,6 +1,7 @@
 """Without noise the classifier is scikit-learn's CategoricalNB; with any tables it is Bayes' rule on the joint."""
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +79,8 @@ def test_exact_counts_give_the_predictions_of_categorical_nb(case, prior):
     model, theirs = dg.results.NaiveBayes("label", learned.mean()), oracle(X, y, sizes, prior)
     everything = np.array(list(np.ndindex(*sizes)))
     np.testing.assert_allclose(model.predict_proba(codes_of(everything)), theirs.predict_proba(everything), rtol=1e-9)
+    mine = model.predict_log_joint(codes_of(everything))
+    np.testing.assert_allclose(mine, theirs.predict_joint_log_proba(everything), rtol=1e-9)
 
 
 @pytest.mark.parametrize("law", [DiscreteLaplace, SumZeroLaplace])
@@ -131,7 +134,7 @@ def test_without_features_the_labels_alone_decide():
     network = dg.naive_bayes_network({"t": [0, 1]}, "t")
     model = dg.results.NaiveBayes("t", dg.Probabilities(network, {"t": [0.2, 0.8]}))
     assert model.features == ()
-    assert model.predict_proba({}).shape == (0, 2)
+    assert model.predict_log_joint({}).shape == (0, 2)
 
 
 @pytest.mark.parametrize(
@@ -143,6 +146,13 @@ def test_another_network_is_refused(parents, target):
     tables = {name: np.full(network.shape(network.family(name)), 0.5) for name in "abc"}
     with pytest.raises(dg.errors.NetworkError, match=r"not a naive Bayes network|no variable 'z'"):
         dg.results.NaiveBayes(target, dg.Probabilities(network, tables))
+
+
+def test_the_log_of_a_probability_is_natural():
+    network = dg.naive_bayes_network({"t": [0, 1], "f": [0, 1]}, "t")
+    model = dg.results.NaiveBayes("t", dg.Probabilities(network, {"t": [0.25, 0.75], "f": [[0.5, 0.1], [0.5, 0.9]]}))
+    expected = [[math.log(0.25 * 0.5), math.log(0.75 * 0.9)]]
+    np.testing.assert_allclose(model.predict_log_joint({"f": np.array([1])}), expected)
 
 
 @pytest.mark.parametrize("inference", ["noise-aware", "plug-in"])

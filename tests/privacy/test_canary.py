@@ -198,6 +198,9 @@ TABLES = {
     ),
     "WeightedNaiveBayes.predict": lambda rows, fitted: quiet(fitted["planned"].model_.predict(rows)),
     "WeightedNaiveBayes.predict_proba, rows": lambda rows, fitted: quiet(fitted["planned"].model_.predict_proba(rows)),
+    "WeightedNaiveBayes.predict_log_joint, rows": lambda rows, fitted: quiet(
+        fitted["planned"].model_.predict_log_joint(rows)
+    ),
     "PrivateNaiveBayes.fit": lambda rows, fitted: naive_bayes(BUDGET).fit(only(rows, "age"), LABELS),
     "PrivateNaiveBayes.fit, in place": lambda rows, fitted: naive_bayes(BUDGET).fit(rows, "sex"),
     "PrivateNaiveBayes.predict": lambda rows, fitted: quiet(fitted["nb"].predict(only(rows, "age"))),
@@ -211,6 +214,7 @@ TABLES = {
     ),
     "NaiveBayes.predict": lambda rows, fitted: quiet(fitted["nb"].model_.predict(rows)),
     "NaiveBayes.predict_proba, rows": lambda rows, fitted: quiet(fitted["nb"].model_.predict_proba(rows)),
+    "NaiveBayes.predict_log_joint, rows": lambda rows, fitted: quiet(fitted["nb"].model_.predict_log_joint(rows)),
     "NaiveBayesEnsemble.predict": lambda rows, fitted: quiet(ensemble(fitted).predict(rows)),
     "NaiveBayesEnsemble.predict_proba, rows": lambda rows, fitted: quiet(ensemble(fitted).predict_proba(rows)),
     "LinearRegressionModel.predict, rows": lambda rows, fitted: quiet(fitted["regression"].model_.predict(rows)),
@@ -295,7 +299,9 @@ COLUMNS = {
     "PrivateLinearRegression.fit, y": lambda y, fitted: regression(BUDGET).fit(np.zeros((N, 1)), y),
     "PrivateLinearRegression.score, y": lambda y, fitted: quiet(fitted["regression"].score(np.zeros((N, 1)), y)),
     "NaiveBayes.predict_proba": lambda x, fitted: quiet(fitted["nb"].model_.predict_proba({"age": x})),
+    "NaiveBayes.predict_log_joint": lambda x, fitted: quiet(fitted["nb"].model_.predict_log_joint({"age": x})),
     "NaiveBayesEnsemble.predict_proba": lambda x, fitted: quiet(ensemble(fitted).predict_proba({"age": x})),
+    "NaiveBayesEnsemble.predict_log_joint": lambda x, fitted: quiet(ensemble(fitted).predict_log_joint({"age": x})),
     "LinearRegressionModel.predict": lambda x, fitted: quiet(fitted["regression"].model_.predict({"age": x})),
     "LinearRegressionModel.predict, deviation": lambda x, fitted: quiet(
         fitted["regression"].model_.predict({"age": x}, return_std=True)
