@@ -57,8 +57,8 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     from dpgraph.mechanisms.additive.laplace import LaplaceMechanism as LaplaceMechanism
     from dpgraph.mechanisms.additive.gaussian import GaussianMechanism as GaussianMechanism
     from dpgraph.mechanisms.additive.fourier import FourierMechanism as FourierMechanism
-    from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample as PosteriorSample
-    from dpgraph.mechanisms.selection.map_estimate import MapEstimate as MapEstimate
+    from dpgraph.mechanisms.selection.lattice import PosteriorSample as PosteriorSample
+    from dpgraph.mechanisms.selection.lattice import MapEstimate as MapEstimate
     from dpgraph.mechanisms.selection.quantile import PrivateQuantile as PrivateQuantile
 
     # after the door
@@ -117,12 +117,13 @@ provide("read_features", "statistics.rows.features")
 provide("joint_counts", "structure.joint")
 provide("NoisyMoments", "structure.moments")
 provide("NoisyOutcomes", "structure.outcomes")
+provide("question_cost", "analysis.question_cost")
 registers("papers.gibbs_sample", "GibbsSample", "markov-sweeps")
 registers("papers.regression_sample", "RegressionSample (idealized numerics)", "sampled-regression", "sampled-weights")
 registers("mechanisms.additive.laplace", "LaplaceMechanism")
 registers("mechanisms.additive.gaussian", "GaussianMechanism")
 registers("mechanisms.additive.fourier", "FourierMechanism")
-registers("mechanisms.selection.posterior_sample", "PosteriorSample")
-registers("mechanisms.selection.map_estimate", "MapEstimate")
+registers("mechanisms.selection.lattice", "PosteriorSample")
+registers("mechanisms.selection.lattice", "MapEstimate")
 registers("mechanisms.selection.quantile", "PrivateQuantile")
 registers("mechanisms.selection.parents_choice", "ParentsChoice")

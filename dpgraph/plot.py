@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpgraph.analysis.choice import ranked
-from dpgraph.analysis.cost import PrivacyReport, expected_counts
+from dpgraph.analysis.cost import PrivacyReport, expected_counts, ranked
 from dpgraph.audit import Calibration
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior

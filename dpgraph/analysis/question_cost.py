@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpgraph.analysis.choice import mechanism_named
+from dpgraph.analysis.cost import mechanism_named
 from dpgraph.inference.chains import progress_bar
 from dpgraph.inference.methods import Records, Tables
 from dpgraph.inference.network.by_records import tables_given_counts
@@ -25,7 +25,6 @@ from dpgraph.inference.network.posterior import DEFAULT_PRIOR
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.queries import sample_codes
 from dpgraph.inference.posterior import posterior
-from dpgraph.inference.queries.answer import Answer
 from dpgraph.inference.queries.asking import query
 from dpgraph.inference.queries.tables import UNDERFLOWN, DrawnTables
 from dpgraph.privacy.accounting import Budget
@@ -62,7 +61,7 @@ class QuestionCost:
 
     Attributes:
         question: The question in words.
-        network: The DAG; ``truth`` the public probabilities that stand for the data.
+        truth: The public probabilities that stand for the data.
         n: The number of rows.
         epsilon, delta, unit: The promise.
         widths: A row for each entry of the answer: its labels, ``width``, the mean over simulated data sets of
@@ -73,7 +72,6 @@ class QuestionCost:
     """
 
     question: str
-    network: Network
     truth: Probabilities
     asked: Mapping[str, Any]
     n: int
@@ -162,22 +160,15 @@ class QuestionCost:
         """
         import pandas as pd
 
-        pairs = [(epsilon, n) for n in (ns if ns is not None else [self.n]) for epsilon in epsilons]
-        found = [self.at(epsilon, n=n) for epsilon, n in pairs]
+        found = [self.at(epsilon, n=n) for n in ([self.n] if ns is None else ns) for epsilon in epsilons]
         rows = [(float(one.epsilon), one.n, one.width, one.without_noise) for one in found]
         return pd.DataFrame(rows, columns=["epsilon", "n", "width", "without noise"])
 
     def at(self, epsilon: Number, *, n: int | None = None, progress: bool = False) -> QuestionCost:
-        """The same question at another epsilon, or another number of rows.
-
-        Raises:
-            ReleaseError: If one of them is out of range.
-        """
-        settings = {"delta": self.delta, "unit": self.unit, "mechanism": self.mechanism, "worlds": self.worlds}
+        """The same question at another epsilon, or another number of rows."""
+        settings: Any = {name: getattr(self, name) for name in ("delta", "unit", "mechanism", "worlds", "seed")}
         rows = self.n if n is None else n
-        return question_cost(
-            self.truth, self.asked, n=rows, epsilon=epsilon, **settings, seed=self.seed, progress=progress
-        )
+        return question_cost(self.truth, self.asked, n=rows, epsilon=epsilon, progress=progress, **settings)
 
 
 def question_cost(
@@ -220,8 +211,12 @@ def question_cost(
             plain.append(other)
             if tell is not None:
                 tell(world)
-    settings = (truth.network, truth, asked, n, budget, slack, protected, mechanism, worlds, seed)
-    return QuestionCost(blank.question, *settings, _frame(blank, np.array(noisy), np.array(plain)))
+    frame, each, without = blank.to_frame()[list(blank.columns)], np.array(noisy), np.mean(plain, axis=0)
+    width, se = each.mean(axis=0), each.std(axis=0, ddof=1) / math.sqrt(worlds)
+    noise = np.clip(1 - (without / np.maximum(width, 1e-300)) ** 2, 0, 1)
+    widths = frame.assign(**{"width": width, "se": se, "without noise": without, "noise": noise})
+    settings = (truth, asked, n, budget, slack, protected, mechanism, worlds, seed)
+    return QuestionCost(blank.question, *settings, widths)
 
 
 def uniform(network: Network) -> Probabilities:
@@ -277,11 +272,3 @@ def _method(network: Network, n: int) -> Records | Tables:
     sweeps = CHAINS.burn_in + DRAWS // CHAINS.chains * CHAINS.thin
     seconds = n * sum(network.domain.sizes.values()) * sweeps * SECONDS_PER_STEP
     return CHAINS if seconds <= PATIENCE else Tables()
-
-
-def _frame(answer: Answer, noisy: Reals, plain: Reals) -> pd.DataFrame:
-    frame = answer.to_frame()[list(answer.columns)]
-    width, without = noisy.mean(axis=0), plain.mean(axis=0)
-    noise = np.clip(1 - (without / np.maximum(width, 1e-300)) ** 2, 0, 1)
-    se = noisy.std(axis=0, ddof=1) / math.sqrt(len(noisy))
-    return frame.assign(**{"width": width, "se": se, "without noise": without, "noise": noise})

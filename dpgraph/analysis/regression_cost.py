@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,9 +114,17 @@ def _slope_products(design: LinearDesign, moments: Reals, explained: float) -> R
 
 def _noise_covariance(design: LinearDesign, slopes: Reals, unit: PrivacyUnit) -> Reals:
     """The covariance of e - E theta where noise of variance 1 is added to every released number of weight 1."""
-    size = len(slopes)
+    size, kinds = len(slopes), [column.kind for column in design.columns]
+    released: list[tuple[list[tuple[int, int]], int]] = []  # entries of X'X, or of X'y as column ``size``; their weight
+    for (i, j), weight in zip(design.pairs, design.weights, strict=True):
+        entries = [(i, j)] if i == j or j == size else [(i, j), (j, i)]
+        if kinds[i] == "intercept" and kinds[j] == "level":
+            entries.append((j, j))
+        released += [(entries, weight)] if i < size else []
+    if not unit.n_is_public:
+        released.append(([(i, i) for i, kind in enumerate(kinds) if kind in ("intercept", "sign")], 1))
     made = np.zeros((size, size))
-    for entries, weight in _matrix_entries(design, unit):
+    for entries, weight in released:
         for i, j in entries:
             if j == size:
                 made[i, i] += 1 / weight**2
@@ -124,18 +132,3 @@ def _noise_covariance(design: LinearDesign, slopes: Reals, unit: PrivacyUnit) ->
                 for k, m in entries:
                     made[i, k] += slopes[j, m] / weight**2
     return made
-
-
-def _matrix_entries(design: LinearDesign, unit: PrivacyUnit) -> Iterator[tuple[list[tuple[int, int]], int]]:
-    """The entries of X'X, or of X'y as column ``size``, of each released number, and its weight."""
-    kinds = [column.kind for column in design.columns]
-    last = len(kinds) - 1
-    for (i, j), weight in zip(design.pairs, design.weights, strict=True):
-        if i == last:
-            continue
-        entries = [(i, j)] if i == j or j == last else [(i, j), (j, i)]
-        if kinds[i] == "intercept" and kinds[j] == "level":
-            entries.append((j, j))
-        yield entries, weight
-    if not unit.n_is_public:
-        yield [(i, i) for i, kind in enumerate(kinds) if kind in ("intercept", "sign")], 1

@@ -17,8 +17,7 @@ from dpgraph.inference.arguments import check_no_rules
 from dpgraph.mechanisms.additive.fourier import FourierMechanism
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-from dpgraph.mechanisms.selection.map_estimate import MapEstimate
-from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
+from dpgraph.mechanisms.selection.lattice import MapEstimate, PosteriorSample
 from dpgraph.privacy.checks import check_choice, check_whole, is_number
 from dpgraph.privacy.display import as_html
 from dpgraph.privacy.errors import DPGraphError, InferenceError

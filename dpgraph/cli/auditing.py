@@ -58,7 +58,7 @@ def audit(
     """
     page = None if html is None else writable(html, ".html")
     asked["pipeline"] = None if pipeline is None else function_of(pipeline)
-    from dpgraph.analysis.choice import mechanism_named
+    from dpgraph.analysis.cost import mechanism_named
     from dpgraph.audit import report
     from dpgraph.files.networks import read_network
 

@@ -218,7 +218,7 @@ def release(
 
     Algorithm 1 of Zhang et al. 2016 is --tables families --allocation uniform.
     """
-    from dpgraph.analysis.choice import mechanism_named
+    from dpgraph.analysis.cost import mechanism_named
     from dpgraph.files.networks import read_network
     from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 

@@ -11,25 +11,27 @@ from __future__ import annotations
 import copy
 import itertools
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from dpgraph.estimators.fitting import Fit, check_learning, inference_seed
-from dpgraph.estimators.graphs.measured_pairs import designed
-from dpgraph.estimators.naive_bayes import DeclaredClassifier
-from dpgraph.estimators.parts import adding, as_one, shared, unseen
-from dpgraph.estimators.reading import keep_names
+from dpgraph.estimators.fitting import Fit, check_learning, inference_seed, keep_names
+from dpgraph.estimators.learning import learn_network
+from dpgraph.estimators.measured_pairs import designed
+from dpgraph.estimators.naive_bayes import DeclaredClassifier, PrivateNaiveBayes
+from dpgraph.estimators.parts import adding, as_one, charged, shared, unseen, whole_event
 from dpgraph.inference.graphs.choosing import check_choosing, choose_within
 from dpgraph.inference.graphs.constraints import constraints_within
 from dpgraph.inference.graphs.pair_estimates import read_pairs
 from dpgraph.inference.network.plug_in import check_posterior, plug_in_posterior
 from dpgraph.inference.network.queries import sample_codes
+from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.reproduction import SCORES_OF_ROWS
 from dpgraph.models.conditional import ConditionalClassifier
@@ -44,12 +46,11 @@ from dpgraph.models.weighted import (
     logistic,
     naive_part,
     rows_that_agree,
+    softmax,
 )
 from dpgraph.privacy.accounting import Budget, budget_of
-from dpgraph.privacy.accounts import Made
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.errors import ReleaseError
-from dpgraph.privacy.gdp import mu_within
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import CLASSIFIER, Event, Number, PrivacyUnit, Release, exact, exact_delta, joint_release
 from dpgraph.privacy.release import check_memory, checked_source, release
@@ -62,7 +63,7 @@ from dpgraph.statistics.table_counts import TableCounts, any_tables
 from dpgraph.structure.domain import Domain, warn_of_many_levels
 from dpgraph.structure.joint import learning
 from dpgraph.structure.margins import Margins, all_pairs
-from dpgraph.structure.network import Family
+from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Probabilities
 from dpgraph.waiting import waiting
 
@@ -80,6 +81,10 @@ BEARABLE, LABELLED, LABEL_FIRST, ALIKE, PER_CELL = 0.15, 0.05, 4, 0.035, 0.4
 PARTS, CLEAR, CHOICE = (10, 6, 3), 0.12, 0.01
 #: Draws of the learned network's tables, rows drawn from each, and rows drawn of naive Bayes.
 DRAWS, ROWS_OF_EACH, ROWS = 20, 1000, 10_000
+#: The strengths of dependence, one for each world; rows to judge by; parts of epsilon that are tried; and a point.
+STRENGTHS, HELD, TRIED, POINT = (1.0, 3.0), 10_000, (Fraction(1, 10), Fraction(3, 10), Fraction(1)), 0.01
+#: At most so many rows are drawn: more are stood for by as many times more epsilon, for noise is told by n epsilon.
+MOST_ROWS = 10_000
 #: The candidates where pairs were measured; by how much another must beat the first, and by twice its noise.
 OFFERS, BETTER = 4, 0.01
 
@@ -174,7 +179,7 @@ class PrivateClassifier(DeclaredClassifier):
     def plan(self, n: int, *, seed: int = 0) -> pd.DataFrame:
         """What naive Bayes, this classifier and a learned network can be expected to score with about n rows.
 
-        Each is fitted to rows of random public worlds of the domain (``estimators.worlds``), at epsilon and at three
+        Each is fitted to rows of random public worlds of the domain, at epsilon and at three
         and one tenths of it. No rows are read and nothing is charged. The worlds' dependence is weak and strong; what
         the rows hold may be neither.
 
@@ -182,8 +187,6 @@ class PrivateClassifier(DeclaredClassifier):
             A frame with the mean ``accuracy`` and ``log_loss`` for each ``plan`` and ``epsilon``, and whether its
             accuracy is ``within_a_point`` of a logistic regression without privacy.
         """
-        from dpgraph.estimators.worlds import expected_scores
-
         domain = self._declared()
         if domain is None or self.target is None:
             raise ReleaseError("a plan reads no rows: give domain= and target=")
@@ -194,8 +197,7 @@ class PrivateClassifier(DeclaredClassifier):
 
 def charged_at_once(epsilon: Number, delta: Number) -> Event:
     """The one charge of a fit."""
-    claim, slack = exact(epsilon), exact_delta(delta)
-    return Event(CLASSIFIER, claim, slack, mu=mu_within(claim, slack) if slack else None)
+    return whole_event(CLASSIFIER, exact(epsilon), exact_delta(delta))
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,14 +208,6 @@ class Judged:
     scores: Scores | NetworkScores
     loss: float
     noise: float
-
-
-class _Wide(NamedTuple):
-    """All pairs and how they are measured; ``network`` where it will be the only candidate, with no pair first."""
-
-    margins: Margins
-    how: Any
-    network: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,8 +248,11 @@ class _Plan:
         """The label's own counts."""
         return Margins.of_tables(self.domain, [(self.target,)])
 
-    def pairs(self, part: Fraction, n: float, alone: bool) -> _Wide | None:
-        """The tables of all pairs and how they are measured; for the network ``alone`` perhaps. None if they drown."""
+    def pairs(self, part: Fraction, n: float, alone: bool) -> tuple[Margins, Any, bool] | None:
+        """The tables of all pairs, how they are measured, and if the network is the only candidate; None if they drown.
+
+        ``alone``: one candidate can be judged at most.
+        """
         found = all_pairs(self.domain, beyond="leave-out").tables
         mine = [table for table in found if len(table) == 2 and self.target in table]
         others = [table for table in found if len(table) == 2 and self.target not in table]
@@ -268,8 +265,8 @@ class _Plan:
             moved, best = min(((self._moved(margins, others, way), way) for way in ways), key=lambda one: one[0])
             if moved <= bounds[0] * n and self._moved(margins, mine, best) <= bounds[1] * n:
                 if first == 1:
-                    return _Wide(*designed(constraints_within(None, self.domain), how, self.budget.unit, n), True)
-                return _Wide(margins, best, False)
+                    return *designed(constraints_within(None, self.domain), how, self.budget.unit, n), True
+                return margins, best, False
         return None
 
     def _moved(self, margins: Margins, pairs: list[Family], how: Any) -> float:
@@ -283,23 +280,19 @@ class _Plan:
             total += PER_CELL * math.sqrt(cells * least)
         return total / len(pairs)
 
-    def naive(self, part: Fraction) -> tuple[Any, Any]:
-        """The label with each feature, and the mechanism."""
-        network = naive_bayes_network(self.domain, self.target)
-        return network, self.share(part)
+    @property
+    def network(self) -> Network:
+        """The label with each feature."""
+        return naive_bayes_network(self.domain, self.target)
 
     def charged(self, statistics: TableCounts) -> RowsRecord:
         """Charges the whole, once all that the one door would ask of its parts is found to fit."""
         checked_source(statistics, self.budget, self.noise)
-        network = naive_bayes_network(self.domain, self.target)
-        check_posterior(network)
+        check_posterior(self.network)
         check_choosing(constraints_within(None, self.domain))
-        for margins, part in ((self.label(), LABEL), (network, 1 - LABEL - JUDGED)):
+        for margins, part in ((self.label(), LABEL), (self.network, 1 - LABEL - JUDGED)):
             check_memory(self.share(part).event(margins, self.budget.unit))
-        choice = None if statistics.cap is None else statistics.cap.draw
-        whole = charged_at_once(self.epsilon, self.delta)
-        receipt = self.budget.charge(whole, Made(statistics.description, choice=choice))
-        return RowsRecord(self.budget.identity, (), choice or "", () if receipt is None else (receipt.digest,))
+        return charged(statistics, self.budget, charged_at_once(self.epsilon, self.delta))
 
     def released(self, fit: Fit, codes: Codes, rows: Any) -> tuple[Release[Any], list[Judged]]:
         """The released tables as one release, and the judged candidates; all paid from one charge."""
@@ -312,14 +305,14 @@ class _Plan:
         wide = self.pairs(1 - LABEL - JUDGED, n, many == 1)
         if not wide:
             many, parts, coarse = self._judging(n, (1,))
-        elif wide.network:
+        elif wide[2]:
             parts = 0
         part = 1 - LABEL - (JUDGED if parts else 0)
-        wide = self.pairs(part, n, wide.network) if wide else None
-        description, how = wide[:2] if wide else self.naive(part)
+        wide = self.pairs(part, n, wide[2]) if wide else None
+        description, how, alone = wide or (self.network, self.share(part), False)
         second = release(count(codes, description), how, budget=purse, noise=self.noise)
         noisy = joint_release([first, second])
-        if wide and wide.network:
+        if alone:
             limits = constraints_within(None, self.domain)
             learned = choose_within(noisy, limits, grow=False).probabilities
             scores = NetworkScores(ConditionalClassifier(self.target, learned, self.features))
@@ -360,8 +353,7 @@ class _Plan:
     def _candidates(self, noisy: Release[Any], learned: bool, parts: int, coarse: bool) -> list[Candidate]:
         """The candidates, from the released tables alone."""
         rng = np.random.default_rng(self.seed)
-        network = naive_bayes_network(self.domain, self.target)
-        tables = plug_in_posterior(learning(noisy.value, network), counts="expected").mean()
+        tables = plug_in_posterior(learning(noisy.value, self.network), counts="expected").mean()
         base = np.log(tables.table(self.target))
         naive, clear = Scores.of_tables(tables, self.target).damped(read_pairs(noisy.value))
         start = naive_part(len(self.features)) ** clear  # noise that damps leaves less to correct
@@ -413,12 +405,75 @@ def _chosen(candidates: list[Judged], provenance: Any) -> tuple[Any, pd.DataFram
 
     asked = [one.loss + (i > 0) * max(BETTER, 2 * one.noise) for i, one in enumerate(candidates)]
     best = min(range(len(candidates)), key=asked.__getitem__)
-    frame = pd.DataFrame(
-        {
-            "model": [one.name for one in candidates],
-            "log_loss": [one.loss for one in candidates],
-            "noise": [one.noise for one in candidates],
-            "chosen": [i == best for i in range(len(candidates))],
-        }
-    )
+    rows = [(one.name, one.loss, one.noise, i == best) for i, one in enumerate(candidates)]
+    frame = pd.DataFrame(rows, columns=["model", "log_loss", "noise", "chosen"])
     return candidates[best].scores.model(provenance), frame
+
+
+def world(domain: Domain, target: str, strength: float, rows: int, rng: np.random.Generator) -> dict[str, Any]:
+    """Codes of rows of one random world, where each feature depends on the target and on one earlier feature.
+
+    The logarithms of its probabilities are normal: those of the target's part with a standard deviation of ``strength``
+    over the root of the number of features, times a factor for each feature, those of the other's part with 1.
+    """
+    features = [name for name in domain.names if name != target]
+    labels = domain.sizes[target]
+    found = {target: rng.choice(labels, rows, p=rng.dirichlet(np.full(labels, 5.0)))}
+    for i, name in enumerate(features):
+        size, one = domain.sizes[name], features[rng.integers(i)] if i else None
+        scale = strength * rng.exponential() / len(features) ** 0.5
+        logs = (scale * rng.standard_normal((labels, size)))[found[target]]
+        if one is not None:
+            logs += rng.standard_normal((domain.sizes[one], size))[found[one]]
+        found[name] = (softmax(logs).cumsum(axis=1) < rng.random((rows, 1))).sum(axis=1).clip(max=size - 1)
+    return found
+
+
+def expected_scores(model: Any, domain: Domain, target: str, epsilon: Fraction, n: int, seed: int) -> pd.DataFrame:
+    """The scores of naive Bayes, the classifier and a learned network of n rows: the mean over the worlds."""
+    import pandas as pd
+
+    rows = min(n, MOST_ROWS)
+    made: list[tuple[Any, ...]] = []
+    for i, strength in enumerate(STRENGTHS):
+        codes = world(domain, target, strength, rows + HELD, np.random.default_rng((seed, i)))
+        held = {name: column[rows:] for name, column in codes.items()}
+        train = {name: column[:rows] for name, column in codes.items()}
+        frame = pd.DataFrame({name: np.asarray(domain.levels(name), object)[train[name]] for name in domain.names})
+        exact = softmax(logistic(domain, target, train).of_rows({name: held[name] for name in domain.names}))
+        made.append(("no privacy", np.inf, *_scores(exact, held[target])))
+        for part in TRIED:
+            for plan, fitted in _fitted(model, domain, target, epsilon * part * n / rows, frame).items():
+                found = _scores(fitted.predict_proba(held), held[target])
+                made.append((plan, float(epsilon * part), *found))
+    table: Any = pd.DataFrame(made, columns=["plan", "epsilon", "accuracy", "log_loss"])
+    table = table.groupby(["epsilon", "plan"], as_index=False)[["accuracy", "log_loss"]].mean()
+    best = table.loc[table["plan"] == "no privacy", "accuracy"].iloc[0]
+    return table.assign(within_a_point=table["accuracy"] >= best - POINT)
+
+
+def _fitted(model: Any, domain: Domain, target: str, epsilon: Fraction, frame: Any) -> dict[str, Any]:
+    """The fitted plans by name; each charges a budget of its own, of rows that nobody owns."""
+    from sklearn.base import clone
+
+    unit = model.budget.unit if model.budget is not None else model.unit
+    features, label = frame.drop(columns=target), frame[target]
+    delta = exact_delta(model.delta)
+    how: Any = GaussianMechanism(epsilon, delta) if delta else "laplace"
+    naive = PrivateNaiveBayes(domain, epsilon, how, "plug-in", target=target, unit=unit)
+    judged: Any = clone(model)
+    judged.set_params(domain=domain, target=target, epsilon=epsilon, budget=None, unit=unit)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        network = learn_network(frame, domain, epsilon=epsilon, delta=delta, unit=unit).probabilities
+        return {
+            "naive Bayes": naive.fit(features, label).model_,
+            "PrivateClassifier": judged.fit(features, label).model_,
+            "network": ConditionalClassifier(target, network),
+        }
+
+
+def _scores(probabilities: Any, truth: Any) -> tuple[float, float]:
+    """The accuracy and the log-loss."""
+    right = probabilities.argmax(axis=1) == truth
+    return float(right.mean()), float(-np.log(np.maximum(probabilities[np.arange(len(truth)), truth], 1e-12)).mean())

@@ -21,23 +21,23 @@ from numbers import Integral
 from typing import Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 
 from dpgraph.estimators.evaluation import SCORES, evaluation_of, outcomes
+from dpgraph.estimators.fitting import NO_COLUMN, column_of
 from dpgraph.inference.arguments import check_probability
 from dpgraph.mechanisms.reproduction import HELD_OUT_FITS
-from dpgraph.models.evaluation import CrossValidation
+from dpgraph.models.evaluation import CrossValidation, Evaluation
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import Made
+from dpgraph.privacy.checks import Integers
 from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError
 from dpgraph.privacy.noise import Noise, SecureNoise
 from dpgraph.privacy.records import CROSS_VALIDATION, Event, Number, PrivacyCost, PrivacyUnit, combined_event, exact
 from dpgraph.privacy.release import checked_noise
 from dpgraph.privacy.scope import RowsRecord
-from dpgraph.statistics.moments import Moments
 from dpgraph.statistics.rows.batches import refuse_clusters
-from dpgraph.statistics.rows.cells import cells_of, person_name
+from dpgraph.statistics.rows.cells import person_name
 from dpgraph.statistics.rows.features import UNREADABLE, refuse_list, table_frame
 from dpgraph.structure.conversion import PublicWords, is_query, is_table
 from dpgraph.structure.domain import DomainError
@@ -51,7 +51,7 @@ KEY_BITS = 128
 class _Plan:
     """The costs of the whole, of each fit, of all fits and of the evaluation; pure parts are also zero-concentrated."""
 
-    whole: PrivacyCost
+    whole: Event
     fit: PrivacyCost
     fits: Event
     evaluation: PrivacyCost
@@ -139,28 +139,23 @@ def cross_validate(
     source = checked_noise(settings.get("noise") if noise is None else noise)
     with waiting("cross-validating", progress):
         rehearse(estimator, rows, plan.fit, budget.unit)
-        receipt = budget.charge(_event(plan))
+        receipt = budget.charge(plan.whole)
         scope = RowsRecord(budget.identity, receipts=() if receipt is None else (receipt.digest,))
-        return _validated(estimator, rows, folds, plan, budget.unit, scope, judged, interval, source)
+        evaluation, parts = _validated(estimator, rows, folds, plan, budget.unit, judged, interval, source)
+    event = combined_event([plan.fits, evaluation.release.event])
+    evaluation = replace(evaluation, release=replace(evaluation.release, event=event, scope=scope))
+    return CrossValidation(evaluation, folds, plan.fit.epsilon, plan.fit.delta, parts)
 
 
 def _validated(
-    estimator: Any,
-    rows: Rows,
-    folds: int,
-    plan: _Plan,
-    unit: PrivacyUnit,
-    scope: RowsRecord,
-    judged: dict[str, Any],
-    interval: float,
-    noise: Any,
-) -> CrossValidation:
+    estimator: Any, rows: Rows, folds: int, plan: _Plan, unit: PrivacyUnit, judged: Any, interval: float, noise: Any
+) -> tuple[Evaluation, tuple[Event, ...]]:
     """Everything after the charge: the key, the fits, the sum of the outcomes and its one release."""
     if rows.persons is None:
         fold = folds_by_position(len(rows), folds)
     else:
         fold = folds_by_person(rows.persons, folds, noise.bits(KEY_BITS).to_bytes(KEY_BITS // 8))
-    whole: Moments | None = None
+    whole: Any = None
     parts: list[Event] = []
     for held_out in counted(range(folds)):
         spent = exact_budget(plan.fit, unit)
@@ -169,15 +164,10 @@ def _validated(
         parts += spent.events
         found = outcomes(model, *rows.take(np.flatnonzero(fold == held_out)), **judged, unit=unit)
         whole = found if whole is None else whole + found
-    assert whole is not None
-    spent = exact_budget(plan.evaluation, unit)
+    spent, price = exact_budget(plan.evaluation, unit), plan.evaluation.epsilon
     source: Any = SharedNoise(noise)
-    price = plan.evaluation.epsilon
     evaluation = evaluation_of(whole, epsilon=price, budget=spent, interval=interval, noise=source)
-    parts += spent.events
-    event = combined_event([plan.fits, evaluation.release.event])
-    evaluation = replace(evaluation, release=replace(evaluation.release, event=event, scope=scope))
-    return CrossValidation(evaluation, folds, plan.fit.epsilon, plan.fit.delta, tuple(parts))
+    return evaluation, (*parts, *spent.events)
 
 
 def _plan(epsilon: Number, delta: Number, changed: int, share: Number | None, training: Number | None) -> _Plan:
@@ -195,14 +185,11 @@ def _plan(epsilon: Number, delta: Number, changed: int, share: Number | None, tr
         if part >= 1:
             raise ReleaseError(f"evaluation_share must be above 0 and below 1; got {share!r}")
         fit = whole.epsilon * (1 - part) / changed
+    evaluation = PrivacyCost(whole.epsilon - changed * fit)
     fits = Event(HELD_OUT_FITS, changed * fit, whole.delta, rho=None if whole.delta else changed * fit**2 / 2)
-    return _Plan(whole, PrivacyCost(fit, whole.delta / changed), fits, PrivacyCost(whole.epsilon - changed * fit))
-
-
-def _event(plan: _Plan) -> Event:
-    """The one event of the call, of pure parts at epsilon^2 / 2 in rho each."""
-    rho = None if plan.fits.rho is None else plan.fits.rho + plan.evaluation.epsilon**2 / 2
-    return Event(CROSS_VALIDATION, plan.whole.epsilon, plan.whole.delta, rho=rho)
+    rho = None if fits.rho is None else fits.rho + evaluation.epsilon**2 / 2
+    call = Event(CROSS_VALIDATION, whole.epsilon, whole.delta, rho=rho)
+    return _Plan(call, PrivacyCost(fit, whole.delta / changed), fits, evaluation)
 
 
 def _check(estimator: Any, budget: Any, folds: Any, person: Any) -> None:
@@ -219,11 +206,7 @@ def _check(estimator: Any, budget: Any, folds: Any, person: Any) -> None:
         raise ReleaseError("cross_validate takes a budget of all rows, not one of Budget.parallel")
     if isinstance(folds, bool) or not isinstance(folds, int) or folds < 2:
         raise ReleaseError(f"folds must be a whole number, at least 2; got {folds!r}")
-    _check_person(person, settings.get("person"), budget.unit)
-
-
-def _check_person(person: Any, own: Any, unit: PrivacyUnit) -> None:
-    """Persons decide folds under add/remove and nothing under replace."""
+    own, unit = settings.get("person"), budget.unit
     if unit.n_is_public and (person is not None or own is not None):
         raise DomainError(
             "under replace a row keeps its place and its fold whatever it becomes, but another person's id would move "
@@ -308,14 +291,10 @@ class SharedNoise:
             raise AttributeError(name)
         return getattr(self._source, name)
 
-    def __copy__(self) -> SharedNoise:
+    def __deepcopy__(self, memo: object = None) -> SharedNoise:
         return self
 
-    def __deepcopy__(self, memo: object) -> SharedNoise:
-        return self
-
-
-Integers = npt.NDArray[np.int64]
+    __copy__ = __deepcopy__
 
 
 @dataclass(frozen=True, repr=False)
@@ -352,7 +331,7 @@ def readable(X: Any, y: Any, person: Any, *, keep: bool, strict: bool = False) -
         ids = table[person]
         table = table if keep else table.drop(columns=person)
     names = None if person is None else person_names(ids) if strict else person_ids(ids)
-    target = y if y is None or hasattr(y, "iloc") else _column(y)
+    target = y if y is None or hasattr(y, "iloc") else column_of(y, NO_COLUMN, strict=True)
     if any(part is not None and len(part) != len(table) for part in (target, names)):
         raise DomainError("X, y and person must have the same number of rows")
     if names is None:
@@ -362,11 +341,7 @@ def readable(X: Any, y: Any, person: Any, *, keep: bool, strict: bool = False) -
 
 
 def person_ids(ids: Any) -> tuple[str, ...]:
-    """Ids as text: 1 and "1" are the same person, so that no id changes how another is read.
-
-    (An array of whole numbers becomes one of text when one text joins it. It becomes one of floats when a float does,
-    and then it is refused.)
-    """
+    """Ids as text: 1 and "1" are the same person, so that no id changes how another is read."""
     problem = "every row needs the id of its person: text, a whole number or a UUID, never null or a fraction"
     values = _items(ids)
     with PublicWords(problem):
@@ -406,10 +381,7 @@ def folds_by_position(rows: int, folds: int) -> Integers:
 
 
 def folds_by_person(persons: Sequence[str], folds: int, key: bytes) -> Integers:
-    """Each row in the fold of its person: BLAKE2b of the id under a key, mod k.
-
-    A row's fold depends on the key and its own person's id. The promise holds for every fixed key, and so for
-    one that is drawn independently of the rows; a fresh key keeps ids from being made for one fold.
+    """Each row in the fold of its person: BLAKE2b of the id under a key, mod k. A fresh key keeps ids from being made.
 
     >>> found = folds_by_person(["ann", "bob", "ann"], 3, b"key")
     >>> found[0] == found[2]
@@ -450,15 +422,6 @@ def _table(X: Any) -> Any:
     if array.ndim != 2:
         raise DomainError(problem)
     return array
-
-
-def _column(y: Any) -> Any:
-    """A target whose elements keep their own types, so that none depends on another's."""
-    problem = "y must be a table or an array with one entry a row"
-    column = cells_of(y) if isinstance(y, list | tuple) or hasattr(y, "__array__") else np.array(None)
-    if column.ndim == 0:
-        raise DomainError(problem)
-    return column
 
 
 def _taken(values: Any, positions: Integers) -> Any:

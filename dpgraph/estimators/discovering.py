@@ -139,14 +139,12 @@ class Plan:
     @cached_property
     def additive(self) -> LaplaceMechanism | GaussianMechanism:
         """The noise of the counts on grids and lists: Gaussian where delta allows it and it is less."""
-        assert self.listed is not None
         delta = self.delta / 2 if self.open else self.delta
         pure = LaplaceMechanism(self._share, tables="families")
         if not delta:
             return pure
         normal = GaussianMechanism(self._share, delta, tables="families")
-        least = min((pure, normal), key=lambda one: max(m.law.variance(m.cells) for m in self._event(one).measurements))
-        return least
+        return min((pure, normal), key=lambda one: max(m.law.variance(m.cells) for m in self._event(one).measurements))
 
     def _event(self, mechanism: LaplaceMechanism | GaussianMechanism) -> Event:
         return mechanism.event(self.listed, self.budget.unit)  # type: ignore[arg-type]

@@ -6,7 +6,6 @@ scores exactly, in integers, releases the noisy sums once, and reads every score
 
 from __future__ import annotations
 
-import contextlib
 import math
 import warnings
 from collections.abc import Iterable, Sequence
@@ -16,8 +15,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.estimators.fitting import cap_for
-from dpgraph.estimators.reading import NO_COLUMN, column_of, rows_with_target
+from dpgraph.estimators.fitting import NO_COLUMN, cap_for, column_of, rows_with_target
 from dpgraph.inference.arguments import check_probability
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
@@ -26,8 +24,7 @@ from dpgraph.models.evaluation import Evaluation
 from dpgraph.models.hmm import HiddenMarkovModel, entry_log_probability
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from dpgraph.privacy.accounting import Budget
-from dpgraph.privacy.checks import Flags, Reals, near
-from dpgraph.privacy.display import short
+from dpgraph.privacy.checks import Flags, Reals, check_choice
 from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, Release
@@ -43,7 +40,7 @@ from dpgraph.statistics.rows.features import UNREADABLE, table_frame
 from dpgraph.statistics.rows.persons import PersonCap, refuse_group, rows_within
 from dpgraph.structure.conversion import PublicWords, array_of, is_query, is_table
 from dpgraph.structure.design import LinearDesign
-from dpgraph.structure.domain import Categories, Domain, DomainError, Level, NetworkError
+from dpgraph.structure.domain import Categories, Domain, DomainError, NetworkError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.outcomes import Classification, ClassifierScore, Entries, OutcomeDescription, Regression
 from dpgraph.waiting import waiting
@@ -202,7 +199,7 @@ def task_of(
     fitted, asked = fitted_model(model), _asked(scores)
     match fitted:
         case NaiveBayes() | NaiveBayesEnsemble() | ConditionalClassifier():
-            task = Classification(domain_of(fitted).levels(fitted.target), largest_loss, scores=asked)
+            task = Classification(fitted.network.domain.levels(fitted.target), largest_loss, scores=asked)
         case HiddenMarkovModel():
             task = Entries(math.prod(fitted.network.domain.sizes[name] for name in fitted.fields), largest_loss)
         case _ if (design := design_of(fitted)) is not None:
@@ -210,7 +207,7 @@ def task_of(
         case _ if getattr(fitted, "classes_", None) is not None:
             whole = callable(getattr(fitted, "predict_proba", None))
             known = asked if whole else _asked(one for one in asked if one in SCORES[:2])
-            task = Classification(foreign_classes(fitted), largest_loss, scores=known)
+            task = Classification(foreign_classes(fitted).levels, largest_loss, scores=known)
         case _ if callable(getattr(fitted, "predict", None)) and not isinstance(fitted, type):
             if bounds is None:
                 raise DomainError(
@@ -250,12 +247,8 @@ def evaluation_of(
 def _mechanism(name: str, epsilon: Number, budget: Budget) -> LaplaceMechanism | GaussianMechanism:
     if not isinstance(budget, Budget):
         raise ReleaseError(f"evaluate takes a Budget; got {type(budget).__name__}")
-    if name == "laplace":
-        return LaplaceMechanism(epsilon)
-    if name == "gaussian":
-        return GaussianMechanism(epsilon, budget.remaining_delta)
-    hint = near(name, ["laplace", "gaussian"])
-    raise ReleaseError(f'mechanism must be "laplace" or "gaussian"; got {short(name)}{hint}')
+    check_choice("mechanism", name, ("laplace", "gaussian"))
+    return LaplaceMechanism(epsilon) if name == "laplace" else GaussianMechanism(epsilon, budget.remaining_delta)
 
 
 def _asked(scores: Iterable[Any]) -> tuple[Any, ...]:
@@ -274,17 +267,9 @@ def _pair(bounds: Any) -> tuple[float, float]:
 
 def class_probabilities(model: Classifier, X: Any, y: Any) -> tuple[npt.NDArray[Any], Reals]:
     """The code of each row's class, and P(class), by the model's declared domain."""
-    domain = domain_of(model).restrict((*model.features, model.target))
+    domain = model.network.domain.restrict((*model.features, model.target))
     codes = encode(rows_with_target(X, y, model.features, model.target, strict=domain.strict), domain).columns
     return codes[model.target], model.predict_proba(FrozenMap((name, codes[name]) for name in model.features))
-
-
-def domain_of(model: Classifier) -> Domain:
-    """The declared variables."""
-    if isinstance(model, ConditionalClassifier):
-        return model.network.domain
-    tables = model.probabilities if isinstance(model, NaiveBayes) else model.draws[0]
-    return tables.network.domain
 
 
 def target_and_prediction(model: Any, X: Any, y: Any, *, drop: bool = False) -> tuple[Reals, Reals, Flags]:
@@ -294,36 +279,29 @@ def target_and_prediction(model: Any, X: Any, y: Any, *, drop: bool = False) -> 
     """
     design: LinearDesign = model.design
     if design.on_missing == "drop" and not drop:
-        design = _keeping(design)
+        try:  # refused, whatever the rows hold, where a null would refuse a strict table
+            design = replace(design, on_missing="error")
+        except (NetworkError, DomainError):
+            raise DomainError(
+                'the model drops rows with nulls, on_missing="drop", which makes their number private: judge it under '
+                "add-remove, or declare what nulls count as"
+            ) from None
     rows = rows_with_target(X, y, tuple(design.features), design.target, strict=design.strict)
     read, kept = judged_columns(rows, design)
     return read.pop(design.target), model.predict(read), kept
 
 
-def _keeping(design: LinearDesign) -> LinearDesign:
-    """The design without dropped rows; refused, whatever the rows hold, where a null would refuse a strict table."""
-    kept = None
-    with contextlib.suppress(NetworkError, DomainError):
-        kept = replace(design, on_missing="error")
-    if kept is None:
-        raise DomainError(
-            'the model drops rows with nulls, on_missing="drop", which makes their number private: judge it under '
-            "add-remove, or declare what nulls count as"
-        )
-    return kept
-
-
-def foreign_classes(model: Any) -> tuple[Level, ...]:
+def foreign_classes(model: Any) -> Categories:
     """The classes of a scikit-learn classifier."""
     classes = array_of(model.classes_, "classes_ of the model must be one list")
     if classes.ndim != 1:
         raise DomainError("the model must have one target: classes_ must be one list")
-    return Categories(classes.tolist()).levels
+    return Categories(classes.tolist())
 
 
 def foreign_probabilities(model: Any, X: Any, y: Any) -> tuple[npt.NDArray[Any], Reals]:
     """The code of each row's class, and P(class) by a scikit-learn classifier; 1 where it has ``predict`` alone."""
-    classes = Categories(foreign_classes(model))
+    classes = foreign_classes(model)
     truth = _class_codes(_truth(y), classes)
     if callable(getattr(model, "predict_proba", None)):
         return truth, said_by(model.predict_proba, X, (len(truth), classes.size))
@@ -375,16 +353,16 @@ def said_by(method: Any, X: Any, shape: tuple[int, ...], *, numbers: bool = True
 
 def _keys(X: Any, many: int) -> Sequence[Any]:
     """A key for each row, equal where rows are: plain cells of one type and text, others the same object."""
+
+    def key(cell: Any) -> Any:
+        if type(cell) in (list, tuple):
+            return type(cell), *map(key, cell)
+        return (type(cell), repr(cell)) if type(cell) in (bool, int, float, str) else id(cell)
+
     rows = X.tolist() if isinstance(X, np.ndarray) or (hasattr(X, "iloc") and X.ndim == 1) else X
     if hasattr(rows, "iloc"):
         rows = list(zip(*(rows.iloc[:, i].tolist() for i in range(rows.shape[1])), strict=True))
-    return [_key(row) for row in rows] if isinstance(rows, list) and len(rows) == many else range(many)
-
-
-def _key(cell: Any) -> Any:
-    if type(cell) in (list, tuple):
-        return type(cell), *map(_key, cell)
-    return (type(cell), repr(cell)) if type(cell) in (bool, int, float, str) else id(cell)
+    return [key(row) for row in rows] if isinstance(rows, list) and len(rows) == many else range(many)
 
 
 def judged_rows(model: Any, X: Any, y: Any, cap: PersonCap | None, group: RowGroup | None) -> tuple[Any, Any]:
@@ -445,7 +423,7 @@ def declared_by(model: Any) -> Columns:
     """The columns that a model of dpgraph has declared, the target last; none of another library's."""
     match model:
         case NaiveBayes() | NaiveBayesEnsemble() | ConditionalClassifier():
-            domain = domain_of(model)
+            domain = model.network.domain
             return Columns({name: domain[name] for name in (*model.features, model.target)}, domain.strict)
         case HiddenMarkovModel():
             return Columns(model.network.domain.variables, model.network.domain.strict)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,13 +16,11 @@ from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.models.hmm import HiddenMarkovModel, hmm_network, markov_scores
 from dpgraph.models.markov_counts import MOST_STATES, check_choice, fit_hmm, markov_baselines
 from dpgraph.privacy.accounting import Budget, cost
-from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError
+from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, Release, exact
 from dpgraph.statistics.counts import count
-from dpgraph.statistics.rows.codes import Codes, encode
-from dpgraph.statistics.rows.features import domain_of_rows
-from dpgraph.structure.conversion import is_table
+from dpgraph.statistics.rows.codes import encode
 from dpgraph.structure.domain import Domain, DomainError
 from dpgraph.structure.joint import learning
 from dpgraph.structure.network import Network
@@ -54,8 +51,7 @@ class PrivateHMM(BaseEstimator):
     Args:
         n_states: The number of hidden states; ``states_used_`` says how many have cells. ``"auto"`` chooses it after
             the release, at no cost, among 1 to ``most_states``: ``fit_hmm`` says how; ``choice_`` holds the result.
-        domain: The declared levels of the sequence, the time (in order) and every field. ``"infer"``, by name, reads it
-            off the log, and warns that this leaks.
+        domain: The declared levels of the sequence, the time (in order) and every field.
         sequence: The variable whose levels are the sequences, such as regions.
         time: The variable whose levels are the time steps, such as months.
         person: The column that says whose row it is; not a declared variable.
@@ -92,7 +88,7 @@ class PrivateHMM(BaseEstimator):
     """
 
     n_states: int | str = 2
-    domain: Domain | Any = None
+    domain: Any = None
     epsilon: Number = 1.0
     sequence: str = "region"
     time: str = "month"
@@ -142,7 +138,11 @@ class PrivateHMM(BaseEstimator):
             check_choice(self.n_states, self.most_states, self.sequence_effects)
             size = 1 if isinstance(self.n_states, str) else self.n_states
             check_settings(size, self.sampler, self.inference, numbers)
-            network = hmm_network(self._log_domain(log), self.sequence, self.time)
+            if self.domain is None:
+                raise DomainError(
+                    "PrivateHMM needs domain=..., the declared levels of the sequence, the time and every field"
+                )
+            network = hmm_network(Domain.of(self.domain), self.sequence, self.time)
             hidden = self._cell_flags(network.domain, held_out)
             mechanism = LaplaceMechanism(exact(self.epsilon), tables="maximal")
             seen = int((~hidden).sum())
@@ -182,10 +182,9 @@ class PrivateHMM(BaseEstimator):
 
     def _learn(self, released: Release[Any], hidden: npt.NDArray[np.bool_]) -> None:
         """Fits the model to a release, and sets the attributes of a fit."""
-        settings: dict[str, Any] = {"chains": self.chains, "iterations": self.iterations, "burn_in": self.burn_in}
-        settings |= {"sampler": self.sampler, "inference": self.inference}
-        settings |= {"held_out": hidden, "most_states": self.most_states, "sequence_effects": self.sequence_effects}
-        settings |= {"sequence": self.sequence, "time": self.time, "progress": self.progress}
+        names = "chains iterations burn_in sampler inference most_states sequence_effects sequence time progress"
+        settings = {name: getattr(self, name) for name in names.split()}
+        settings["held_out"] = hidden
         model = fit_hmm(released, self.n_states, seed=inference_seed(self.random_state), **settings)
         self.model_, self.held_out_ = model, hidden
         self.transition_, self.states_ = model.transition_frame(), model.state_probabilities
@@ -249,10 +248,10 @@ class PrivateHMM(BaseEstimator):
         it (proofs.md P65). Rows: the model; ``"one state"``, independent fields; ``"fields given the sequence"``.
         Scored are entries in held-out cells, or all where no cell is held out.
         """
-        models = {"model": self._fitted_model(), **self.baselines()}
-        codes = encode(log, self._fitted_model().network.domain)
         import pandas as pd
 
+        models = {"model": self._fitted_model(), **self.baselines()}
+        codes = encode(log, self._fitted_model().network.domain)
         return pd.DataFrame([self._scores(model, codes) for model in models.values()], index=list(models))
 
     def baselines(self) -> dict[str, HiddenMarkovModel]:
@@ -289,29 +288,6 @@ class PrivateHMM(BaseEstimator):
         if unit.rows_per_person != self.rows_per_person:
             raise ReleaseError(f"rows_per_person is {self.rows_per_person}, but the unit is {unit}; make them equal")
         return budget
-
-    def _log_domain(self, log: Any) -> Domain:
-        if self.domain is None:
-            raise DomainError(
-                "PrivateHMM needs domain=..., the declared levels of the sequence, the time and every field; "
-                'domain="infer" reads them off the log, which leaks'
-            )
-        if not isinstance(self.domain, str):
-            return Domain.of(self.domain)
-        if self.domain != "infer" or isinstance(log, str | Codes):
-            raise DomainError(f'domain must be a Domain, or "infer" by name with a table; got {self.domain!r}')
-        if not is_table(log):
-            raise DomainError(
-                "a log is a pandas, polars or Arrow table with the columns of the sequence, the time and every field; "
-                f"got {type(log).__name__}"
-            )
-        warnings.warn(
-            'domain="infer" reads levels and bins off the log: the result is not differentially private',
-            PrivacyLeakWarning,
-            stacklevel=4,
-        )
-        inferred = domain_of_rows(log)
-        return inferred.restrict(name for name in inferred.names if name != self.person)
 
     def _cell_flags(self, domain: Domain, cells: Any) -> npt.NDArray[np.bool_]:
         flags = np.zeros((domain.sizes[self.sequence], domain.sizes[self.time]), bool)

@@ -1,24 +1,180 @@
-"""A network from rows: the measurement is charged once, and everything after it is free."""
+"""A network from rows: the measurement is charged once, and everything after it is free.
+
+The method ``"greedy"`` is for pure epsilon and wide domains, where all pairs at once would drown in their noise: a
+graph is chosen with a part of the budget, by scores against the margins of one-way tables, then its families measured.
+The parts are paid from a purse of exactly the charge: a filter, so their sum is within it whatever earlier parts
+decided (proofs.md P115).
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import reduce
 from itertools import combinations
 from typing import Any
 
-from dpgraph.estimators.graphs.measured_pairs import PAIRS
-from dpgraph.estimators.graphs.paid import GREEDY, expected_noise
-from dpgraph.estimators.graphs.task import Learner, Task
+from dpgraph import memory
+from dpgraph.estimators.measured_pairs import PAIRS
+from dpgraph.estimators.parts import Learner, Task, adding, as_one, charged, shared, whole_event
 from dpgraph.inference.graphs.constraints import Constraints, constraints_within
 from dpgraph.inference.graphs.learned import LearnedNetwork
+from dpgraph.inference.graphs.reading import read_families
+from dpgraph.inference.network.consistency import reconcile
+from dpgraph.inference.network.plug_in import BYTES_PER_CELL, BYTES_PER_FAMILY
+from dpgraph.mechanisms.selection.parents_choice import OneWays, ParentsChoice
 from dpgraph.privacy.accounting import Budget, budget_of
 from dpgraph.privacy.checks import check_choice, check_whole
+from dpgraph.privacy.composition import Accounting, Filter, pure_within
+from dpgraph.privacy.errors import ReleaseError
+from dpgraph.privacy.gdp import pure_mu_squared
 from dpgraph.privacy.noise import Noise
-from dpgraph.privacy.records import Event, Number, PrivacyUnit, combined_event, exact, exact_delta
+from dpgraph.privacy.records import (
+    PAID_IN_PARTS,
+    Event,
+    Number,
+    PrivacyCost,
+    PrivacyUnit,
+    Release,
+    combined_event,
+    exact,
+    exact_delta,
+)
+from dpgraph.privacy.release import BYTES_PER_NUMBER, BYTES_PER_TABLE, check_memory, checked_source, release
+from dpgraph.privacy.scope import RowsRecord
+from dpgraph.statistics.counts import count
 from dpgraph.statistics.rows.persons import cap_rows
+from dpgraph.statistics.table_counts import TableCounts, any_tables
 from dpgraph.structure.domain import Domain, Level, NetworkError, Variable
+from dpgraph.structure.margins import AnyTables
+from dpgraph.structure.network import Network
 from dpgraph.waiting import waiting
+
+#: What one-way tables get of the budget, and what the choices get, pure and in squared mu.
+MARGINS, CHOICES, CHOICES_MU = Fraction(1, 10), Fraction(1, 3), Fraction(2, 5)
+#: The most parents of a variable, unless it is said.
+PARENTS = 2
+
+
+@dataclass(frozen=True)
+class _Shares:
+    """The costs of the three releases: epsilons, or squares of mus where there is a delta."""
+
+    margins: Fraction
+    choices: Fraction
+    tables: Fraction
+    delta: Fraction
+
+    @classmethod
+    def of(cls, task: Task) -> _Shares:
+        """The shares of a task's budget."""
+        whole = shared(task.epsilon, task.delta)
+        chosen = CHOICES_MU if task.delta else CHOICES
+        return cls(MARGINS * whole, chosen * whole, (1 - MARGINS - chosen) * whole, task.delta)
+
+    def choosing(self, draws: int) -> Fraction:
+        """The pure epsilon of all choices together: each costs the mu of half its own."""
+        return 2 * draws * pure_within(self.choices / draws, pure_mu_squared) if self.delta else self.choices
+
+    def noise(self, tables: int, unit: PrivacyUnit) -> float:
+        """The expected absolute noise of a cell, were so many tables measured with equal budgets."""
+        moved = _moved(unit)
+        if not self.delta:
+            return moved * tables / float(self.tables)
+        squared = moved * unit.rows_per_person * tables
+        return math.sqrt(squared / float(self.tables)) * math.sqrt(2 / math.pi)
+
+
+def expected_noise(task: Task) -> tuple[float, float]:
+    """The expected absolute noise of a cell of d - 1 tables, and by how many rows a choice errs, e-fold."""
+    shares, draws, unit = _Shares.of(task), len(task.domain.names) - 1, task.budget.unit
+    return shares.noise(draws, unit), _moved(unit) * draws / float(shares.choosing(draws))
+
+
+def _moved(unit: PrivacyUnit) -> int:
+    return unit.rows_per_person * (2 if unit.n_is_public else 1)
+
+
+def _choice(task: Task, margins: OneWays | None = None) -> ParentsChoice:
+    """The mechanism that chooses; its cost does not depend on the margins, even ones where they are not released."""
+    margins = margins or OneWays.of({name: [1.0] * size for name, size in task.domain.sizes.items()}, 1)
+    limits, names, shares = task.constraints, task.domain.names, _Shares.of(task)
+    epsilon, noise = shares.choosing(len(names) - 1), shares.noise(len(names) - 1, task.budget.unit)
+    banned = frozenset((a, b) for a in names for b in names if a != b and not limits.allows(a, b))
+    parents = PARENTS if limits.max_parents is None else limits.max_parents
+    return ParentsChoice(epsilon, margins, noise, max(1, parents), limits.max_cells, banned, limits.required)
+
+
+def _plan(task: Task) -> tuple[Event, ...]:
+    _parts(task)
+    return (whole_event(PAID_IN_PARTS, task.epsilon, task.delta),)
+
+
+def _parts(task: Task) -> list[Event]:
+    """The parts as they are planned."""
+    if task.budget.group is not None:
+        raise ReleaseError("method='greedy' needs a budget of all rows, not a group's")
+    if task.constraints.max_parents == 0:
+        raise ReleaseError("method='greedy' chooses parents, and max_parents is 0")
+    unit, shares, alone = task.budget.unit, _Shares.of(task), Network.of(task.domain, {})
+    parts = [adding(share, shares.delta).event(alone, unit) for share in (shares.margins, shares.tables)]
+    parts.append(_choice(task).event(AnyTables(task.domain), unit))
+    whole = PrivacyCost(task.epsilon, task.delta)
+    rule = Filter(_accounting(task), whole)
+    if not rule.fits(reduce(rule.after, parts, rule.start)):
+        raise ReleaseError(f"the parts of method='greedy' do not fit {whole}")
+    return parts
+
+
+def _accounting(task: Task) -> Accounting:
+    """How the parts add: in squares of mus where there is a delta."""
+    return "gdp" if task.delta else "basic"
+
+
+def _learn(task: Task, rows: Any) -> LearnedNetwork:
+    statistics = any_tables(rows, task.domain)
+    purse = Budget(task.epsilon, task.delta, unit=task.budget.unit, accounting=_accounting(task))
+    scope = _charged(task, statistics)
+    alone, measured, network = _released(task, statistics, purse)
+    noisy = as_one((alone, measured), scope, purse)
+    tables = replace(read_families(noisy.value, network), provenance=noisy.provenance)
+    return LearnedNetwork(tables, noisy, "greedy", task.reason)
+
+
+def _charged(task: Task, statistics: TableCounts) -> RowsRecord:
+    """Charges the whole, once all that the one door would ask of its parts is found to fit."""
+    checked_source(statistics, task.budget, task.noise)
+    for part in _parts(task):
+        check_memory(part)
+    memory.check(_needed(task), f"{PAID_IN_PARTS} by this method", "declare fewer or coarser variables", ReleaseError)
+    return charged(statistics, task.budget, _plan(task)[0])
+
+
+def _needed(task: Task) -> int:
+    """The most bytes that the choices, or the tables that are measured after them, may take."""
+    choice, limits = _choice(task), task.constraints
+    parents = max([choice.max_parents, *map(len, limits.required_parents.values())])
+    cells = replace(limits, max_parents=parents).most_cells.values()
+    per_cell = BYTES_PER_NUMBER[task.budget.unit.n_is_public] + BYTES_PER_CELL
+    tables = sum(cells) * per_cell + len(cells) * (BYTES_PER_TABLE + BYTES_PER_FAMILY)
+    return max(choice.working_bytes(AnyTables(task.domain)), tables)
+
+
+def _released(task: Task, statistics: TableCounts, purse: Budget) -> tuple[Release[Any], Release[Any], Network]:
+    """One-way tables, the tables of the chosen network, and the network; all paid from the purse."""
+    shares, codes = _Shares.of(task), statistics.sensitive_codes
+    margins = count(codes, Network.of(task.domain, {}))
+    alone = release(margins, adding(shares.margins, shares.delta), budget=purse, noise=task.noise)
+    flat = reconcile(alone)
+    public = OneWays.of({name: flat.margin(name) for name in task.domain.names}, flat.n)
+    network = release(statistics, _choice(task, public), budget=purse, noise=task.noise).value
+    tables = release(count(codes, network), adding(shares.tables, shares.delta), budget=purse, noise=task.noise)
+    return alone, tables, network
+
+
+GREEDY = Learner(_plan, _learn)
 
 
 def learn_network(
@@ -79,22 +235,22 @@ def learn_network(
     LearnedNetwork(2 variables, 1 arcs, method='pairs')
     """
     settings: Any = {"epsilon": epsilon, "delta": delta, "budget": budget, "unit": unit, "constraints": constraints}
-    name, task = chosen_method(learning_task(domain, **settings, n=n, noise=noise), method)
-    task.budget.left_after(combined_event(METHODS[name].plan(task)))  # refuses before anything is charged
+    learner, task = learning_task(domain, **settings, n=n, noise=noise, method=method)
+    task.budget.left_after(combined_event(learner.plan(task)))  # refuses before anything is charged
     with waiting("learning a network", progress):
         if person is not None:
             rows = cap_rows(rows, task.domain, person, task.budget.unit.rows_per_person)
-        return METHODS[name].learn(task, rows)
+        return learner.learn(task, rows)
 
 
-def planned_events(domain: Any, *, method: str = "auto", **settings: Any) -> Event:
+def planned_events(domain: Any, **settings: Any) -> Event:
     """The charge of ``learn_network`` by the same settings, without rows: one event, perhaps of several."""
-    name, task = chosen_method(learning_task(domain, **settings), method)
-    return combined_event(METHODS[name].plan(task))
+    method, task = learning_task(domain, **settings)
+    return combined_event(method.plan(task))
 
 
 def learning_task(
-    domain: Domain | Mapping[str, Variable | Iterable[Level]],
+    domain: Any,
     *,
     epsilon: Number,
     delta: Number = 0,
@@ -103,8 +259,9 @@ def learning_task(
     n: int | None = None,
     noise: Noise | None = None,
     constraints: Constraints | None = None,
-) -> Task:
-    """Reads the settings of ``learn_network``, all of them public."""
+    method: str = "auto",
+) -> tuple[Learner, Task]:
+    """The method and the task of the settings of ``learn_network``, all of them public."""
     domain = Domain.of(domain)
     if len(domain.names) < 2:
         raise NetworkError("a graph needs two variables at least; the domain declares one")
@@ -112,16 +269,10 @@ def learning_task(
         check_whole("n", n, 1, 2**53)
     spend, slack = exact(epsilon), exact_delta(delta)
     budget = budget_of(budget, unit, spend, slack)
-    return Task(domain, spend, slack, budget, constraints_within(constraints, domain), n, noise=noise)
-
-
-def chosen_method(task: Task, method: str) -> tuple[str, Task]:
-    """The name of the method, and the task with the reason for it."""
-    if isinstance(method, str) and method == "auto":
-        name, reason = best_method(task)
-        return name, replace(task, reason=reason)
+    task = Task(domain, spend, slack, budget, constraints_within(constraints, domain), n, noise=noise)
     check_choice("method", method, ["auto", *METHODS])
-    return method, task
+    name, reason = best_method(task) if method == "auto" else (method, task.reason)
+    return METHODS[name], replace(task, reason=reason)
 
 
 METHODS: dict[str, Learner] = {"pairs": PAIRS, "greedy": GREEDY}

@@ -15,25 +15,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpgraph.estimators.fitting import (
     Fit,
+    Given,
     cap_for,
     check_learning,
-    inference_seed,
-    one_epsilon,
-    scored,
-    warn_if_drowned,
-)
-from dpgraph.estimators.reading import (
-    Given,
     check_target_name,
     column_of,
     feature_frame,
     given_rows,
     holds_target,
+    inference_seed,
     keep_names,
     name_of,
     named_column,
     named_in_rows,
+    one_epsilon,
+    scored,
     target_name,
+    warn_if_drowned,
 )
 from dpgraph.inference.arguments import check_above_zero
 from dpgraph.inference.classifier.posterior import check_classifier, classifier_posterior
@@ -179,8 +177,7 @@ class DeclaredClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "model_")
         if named_in_rows(X, y, self.model_.target):
             model = self.model_
-            domain = getattr(model, "probabilities", model).network.domain
-            codes = dict(encode(X, domain.restrict((*model.features, model.target))).columns)
+            codes = dict(encode(X, model.network.domain.restrict((*model.features, model.target))).columns)
             truth = codes.pop(model.target)
             return scored(accuracy_score, truth, model.predict_proba(codes).argmax(axis=1), sample_weight)
         return scored(accuracy_score, column_of(y), self.predict(X), sample_weight)
@@ -349,7 +346,7 @@ class PrivateNaiveBayes(DeclaredClassifier):
         if not isinstance(self.mechanism, str):
             return self.mechanism
         if self.mechanism != "laplace":
-            from dpgraph.analysis.choice import mechanism_named
+            from dpgraph.analysis.cost import mechanism_named
 
             return mechanism_named(self.mechanism, network, epsilon=self.epsilon, unit=unit)
         return label_first(network, target, self.epsilon, unit, counts.sensitive_rows if unit.n_is_public else None)
@@ -372,7 +369,7 @@ class PrivateNaiveBayes(DeclaredClassifier):
             InferenceError: If the interval is not a probability.
         """
         check_is_fitted(self, "model_")
-        domain, features = self.model_.probabilities.network.domain, self.model_.features
+        domain, features = self.model_.network.domain, self.model_.features
         if return_interval:
             some = is_table(X) and not set(features) <= {str(name) for name in getattr(X, "column_names", X.columns)}
             frame = X if some or is_unread(X) else self._frame(X, domain)

@@ -13,16 +13,21 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from dpgraph.estimators.fitting import Fit, cap_for, check_learning, inference_seed, one_epsilon, scored
-from dpgraph.estimators.reading import (
+from dpgraph.estimators.fitting import (
+    Fit,
+    cap_for,
+    check_learning,
     check_target_name,
     column_of,
     feature_frame,
     given_rows,
     holds_target,
+    inference_seed,
     keep_names,
     named_column,
     named_in_rows,
+    one_epsilon,
+    scored,
     target_name,
 )
 from dpgraph.inference.posterior import posterior
@@ -31,7 +36,7 @@ from dpgraph.inference.regression.prior import RegressionPrior
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.privacy.accounting import Budget
-from dpgraph.privacy.checks import Reals
+from dpgraph.privacy.checks import Reals, check_whole
 from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, exact
@@ -231,8 +236,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         check_learning(self.inference, self.random_state)
         if self.prior is not None and not isinstance(self.prior, RegressionPrior):
             raise ReleaseError(f"prior must be a RegressionPrior; got {self.prior!r}")
-        if isinstance(self.draws, bool) or not isinstance(self.draws, int) or self.draws < 1:
-            raise ReleaseError(f"draws must be a whole number, at least 1; got {self.draws!r}")
+        check_whole("draws", self.draws)
         if isinstance(self.mechanism, str) and self.mechanism == "laplace":
             return LaplaceMechanism(exact(self.epsilon))
         if self.prior is not None and callable(getattr(self.mechanism, "model_of", None)):
@@ -287,8 +291,7 @@ class DeclaredBounds:
     def names(self, features: int) -> list[str]:
         """Names for the columns of an array."""
         self.check_count(features, arrays=True)
-        by_name = self.by_name
-        return [f"x{i}" for i in range(features)] if by_name is None else list(by_name)
+        return [f"x{i}" for i in range(features)] if self.by_name is None else list(self.by_name)
 
     @property
     def by_name(self) -> Mapping[str, Any] | None:
@@ -333,19 +336,17 @@ class DeclaredBounds:
             raise DomainError(
                 "rows in a file, of a query or on a cluster need bounds_X by name and the target's bounds_y"
             )
-        if target in by_name and not self._bounds_alike(target, by_name[target]):
+        features = {name: value for name, value in by_name.items() if name != target}
+        try:
+            alike = target not in by_name or feature_of(target, by_name[target]) == bounds_of(target, self.bounds_y)
+        except NetworkError as error:
+            raise DomainError(str(error)) from None
+        if not alike:
             raise DomainError(
                 f"y names {target!r}, which bounds_X declares otherwise than bounds_y: name the column to predict, and "
                 "leave it out of bounds_X"
             )
-        features = {name: value for name, value in by_name.items() if name != target}
         return _design(features, target, self.bounds_y, intercept, strict)
-
-    def _bounds_alike(self, target: str, declared: Any) -> bool:
-        try:
-            return feature_of(target, declared) == bounds_of(target, self.bounds_y)
-        except NetworkError as error:
-            raise DomainError(str(error)) from None
 
     def _features(self, frame: pd.DataFrame) -> dict[str, Any]:
         declared = self.by_name or self.bounds_X

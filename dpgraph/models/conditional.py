@@ -175,27 +175,20 @@ class ConditionalClassifier:
         whole = np.full(row_count(codes), ancestors(self.network, (self.target, *some)) == {self.target, *some})
         for column in wide.values():
             whole &= column != UNSEEN
-        found = np.empty((3 if return_interval else 1, len(whole), domain.sizes[self.target]))
-        for rows, answers in ((whole, self._products), (~whole, self._sums)):
-            if rows.any():
-                found[:, rows] = answers(
-                    {name: column[rows] for name, column in wide.items()}, return_interval, interval
-                )
+        statistics = ("predictive", "low", "high")[: 3 if return_interval else 1]
+        found = np.empty((len(statistics), len(whole), domain.sizes[self.target]))
+        centre: Any = self._tables.centre
+        if whole.any():  # every family is observed but for the target
+            part = {name: column[whole] for name, column in wide.items()}
+            found[:1, whole] = self._joint(self._logs if centre is None else self._log_tables(centre), part, None)
+            if return_interval:
+                found[1:, whole] = self._joint(self._logs, part, tails(interval))
+        if not whole.all():
+            part = {name: column[~whole] for name, column in wide.items()}
+            tables = self._tables if centre is None or return_interval else centre
+            answers = answers_of_codes(tables, (self.target,), part, interval)
+            found[:, ~whole] = np.stack([answers[name] for name in statistics])
         return tuple(found) if return_interval else found[0]
-
-    def _sums(self, codes: Mapping[str, npt.NDArray[np.int64]], intervals: bool, interval: float) -> Reals:
-        """The answers where something is not observed, axes (statistic, row, label)."""
-        single = not intervals and self._tables.centre is not None
-        found = answers_of_codes(self._tables.centre if single else self._tables, (self.target,), codes, interval)  # type: ignore[arg-type]
-        return np.stack([found[name] for name in ("predictive", "low", "high")[: 3 if intervals else 1]])
-
-    def _products(self, codes: Mapping[str, npt.NDArray[np.int64]], intervals: bool, interval: float) -> Reals:
-        """The answers where every family is observed but for the target, axes (statistic, row, label)."""
-        centre = self._tables.centre
-        found = [self._joint(self._logs if centre is None else self._log_tables(centre), codes, None)]
-        if intervals:
-            found += [*self._joint(self._logs, codes, tails(interval))]
-        return np.stack([one.reshape(one.shape[-2:]) for one in found])
 
     def _joint(self, logs: list[tuple[Family, Reals]], codes: Mapping[str, npt.NDArray[np.int64]], ends: Any) -> Reals:
         """From ln P(label, row) of all draws: the average over draws, normalised, or ends of each label's draws."""
@@ -242,12 +235,9 @@ class ConditionalClassifier:
         return found
 
     def __repr__(self) -> str:
-        words = f"{self.target!r}, one of {short(tuple(self.classes_.tolist()))}, from {self._said}"
+        made = f"{counted(len(self.features), 'feature')}, {counted(len(self._tables), 'draw')}"
+        words = f"{self.target!r}, one of {short(tuple(self.classes_.tolist()))}, from {made}"
         return summary("ConditionalClassifier", words, self.provenance)
-
-    @property
-    def _said(self) -> str:
-        return f"{counted(len(self.features), 'feature')}, {counted(len(self._tables), 'draw')}"
 
     def _repr_html_(self) -> str:
         rows = [{"feature": name, "levels": short(self.network.domain.levels(name))} for name in self.features]

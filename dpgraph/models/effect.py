@@ -8,11 +8,11 @@ where the arcs out of the treatment are gone.
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from dpgraph.inference.queries.contraction import ancestors
 from dpgraph.inference.queries.measures import scale
 from dpgraph.inference.queries.question import read_evidence
 from dpgraph.inference.queries.tables import drawn_tables
+from dpgraph.privacy.display import as_html
 from dpgraph.privacy.errors import InferenceError, PositivityWarning
 from dpgraph.structure.domain import Bins, DomainError, Level
 from dpgraph.structure.network import Family, Network
@@ -64,17 +65,17 @@ class Effect:
             **{"naive": self.naive.mean, "naive low": self.naive.low, "naive high": self.naive.high}
         )
 
-    def _said(self) -> list[str]:
-        adjusted = f"adjusted for {', '.join(self.adjust) or 'nothing'}: {self.reason}"
-        return [adjusted, ASSUMPTION]
+    @property
+    def _adjusted(self) -> str:
+        return f"adjusted for {', '.join(self.adjust) or 'nothing'}: {self.reason}"
 
     def __repr__(self) -> str:
-        return "\n".join([repr(self.answer), repr(self.naive), *self._said()])
+        return f"{self.answer!r}\n{self.naive!r}\n{self._adjusted}\n{ASSUMPTION}"
 
     def _repr_html_(self) -> str:
-        body = self.to_frame().to_html(index=False, float_format=lambda value: f"{value:.4g}")
-        said = [f"{self.answer.interval:.0%} intervals, {len(self.answer.draws)} draws", *self._said()]
-        return f"<p>{escape(self.answer.question)}</p>{body}" + "".join(f"<p>{escape(one)}</p>" for one in said)
+        said = [f"{self.answer.interval:.0%} intervals", f"{len(self.answer.draws)} draws", self._adjusted, ASSUMPTION]
+        rows = self.to_frame().to_dict("records")
+        return as_html(self.answer.question, rows, said, total=len(rows))
 
 
 def effect(
@@ -152,12 +153,8 @@ def effect(
     others = [place for place in range(len(levels)) if place != base]
     columns = (*groups, treatment, *(("outcome",) if len(measures) > 1 else ()))
     names = [(group,) for group in network.domain.levels(within)] if within is not None else [()]
-    labels = tuple(
-        (*group, levels[other], *((one,) if len(measures) > 1 else ()))
-        for group in names
-        for other in others
-        for one in measures
-    )
+    every = itertools.product(names, others, measures)
+    labels = tuple((*group, levels[other], *((one,) if len(measures) > 1 else ())) for group, other, one in every)
 
     def differences(law: Reals, question: str) -> Answer:
         read = np.stack(

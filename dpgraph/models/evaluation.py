@@ -362,10 +362,7 @@ def all_scores(noisy: NoisyOutcomes, interval: float) -> Iterator[tuple[str, Sco
 
 
 def surprise(interval: float) -> float:
-    """How many nats below the best a boundary value may be and still belong to an interval.
-
-    One-sided: a Laplace noise exceeds b ln(1 / (1 - interval)) on one side with half the probability left out.
-    """
+    """How many nats below the best a boundary value may be and still belong to an interval: one-sided Laplace noise."""
     return -math.log(1 - interval)
 
 
@@ -396,13 +393,8 @@ def likely_row_numbers(noisy: NoisyOutcomes) -> Reals:
 
 def right_and_wrong(noisy: NoisyOutcomes, task: Classification) -> tuple[list[Evidence], list[Evidence]]:
     """Every noisy value of the number of right predictions, and of wrong ones: all blocks that tell."""
-    right: list[Evidence] = []
-    wrong: list[Evidence] = []
-    counted = _cells(noisy, "right")
-    right.append(evidence(noisy, counted[0], ("right", 1)))
-    if noisy.n is None:
-        wrong.append(evidence(noisy, counted[1], ("right", 1)))
-    size = len(task.classes)
+    known, size = [evidence(noisy, value, ("right", 1)) for value in _cells(noisy, "right")], len(task.classes)
+    right, wrong = known[:1], known[1:]  # where n is public the wrong ones are the rest, and not released
     if (table := noisy.block("confusion")) is not None:
         diagonal = table.reshape(size, size).trace()
         right.append(evidence(noisy, diagonal, ("confusion", size)))
@@ -435,17 +427,15 @@ def share_score(
     ``within`` are noisy numbers of the rows, of which the first has the noise of the estimate; ``without`` are those of
     the others; ``kinds`` are the numbers of kinds, all alike beforehand, among these rows and the others.
     """
-    rows, points = float(np.median(likely_row_numbers(noisy))), lattice(3)
-    noise = within[0].deviation / rows
-    if noisy.n is not None:
-        known = [*within, *(Evidence(noisy.n - e.value, e.scales, e.gaussian) for e in without)]
-        count = latent_count(known, noisy.n, kinds)
-        part = count.at(points[:, 0])
-        draws = share_draws(part, noisy.n - part, points[:, 2], kinds)
-        none, every = (count.allows(known, end, surprise(interval)) for end in (0, noisy.n))
-    else:
+    points, noise = lattice(3), within[0].deviation / float(np.median(likely_row_numbers(noisy)))
+    if noisy.n is None:
         score = part_score(within, without, interval, kinds)
         return score._replace(noise_sd=noise * math.hypot(score.estimate, 1 - score.estimate))
+    known = [*within, *(Evidence(noisy.n - e.value, e.scales, e.gaussian) for e in without)]
+    count = latent_count(known, noisy.n, kinds)
+    part = count.at(points[:, 0])
+    draws = share_draws(part, noisy.n - part, points[:, 2], kinds)
+    none, every = (count.allows(known, end, surprise(interval)) for end in (0, noisy.n))
     return score_of_draws(draws, interval, none, every, noise)
 
 
@@ -488,9 +478,9 @@ def area_score(cells: Reals, cuts: tuple[float, ...], deviation: float, interval
     """The area under the ROC curve of noisy numbers of rows by class and bin of the score, shape (2, bins).
 
     Each value a is tested: the sum over pairs of a row of each class, 1 where the class has the larger bin, 1/2 where
-    they share one, less a, has mean 0 at the true value and a known variance by noise and sampling. The interval holds
-    the values that are not refused (Fieller), and reaches to the largest area that ties may hide: where odds in a bin
-    are calibrated and differ by a factor r at most, its rows have an area of at most 1 / (1 + r^(-1/2)) (P71).
+    they share one, less a, has mean 0 at the true value and a known variance. The interval holds the values that are
+    not refused (Fieller), and reaches to the largest area that ties may hide: where odds in a bin are calibrated and
+    differ by a factor r at most, its rows have an area of at most 1 / (1 + r^(-1/2)) (P71).
     """
     others, own = cells
     width, a = len(own), np.linspace(0.0, 1.0, AREAS)

@@ -186,12 +186,8 @@ class HiddenMarkovModel:
             raise NetworkError(f"the network is not a hidden Markov network of {self.sequence!r} and {self.time!r}")
         copies, draws, size = np.shape(self.transition)[:3] if np.ndim(self.transition) == 4 else (0, 0, 0)
         sequences, steps = self.network.shape((self.sequence, self.time))
-        wanted = {
-            "transition": (copies, draws, size, size),
-            "states": (copies, draws, sequences, steps),
-            "log_joint": (copies, draws),
-            "entries": (sequences, steps),
-        }
+        wanted = {"transition": (copies, draws, size, size), "states": (copies, draws, sequences, steps)}
+        wanted |= {"log_joint": (copies, draws), "entries": (sequences, steps)}
         for name, shape in wanted.items():
             array = frozen_array(getattr(self, name), np.int16 if name == "states" else np.float64)
             if array.shape != shape or array.size == 0 or not np.isfinite(array).all():
@@ -200,16 +196,14 @@ class HiddenMarkovModel:
         laws = checked_laws(self.network, self.fields, self.transition, self.emissions, self.states)
         object.__setattr__(self, "emissions", laws)
         object.__setattr__(self, "acceptance", FrozenMap(dict(self.acceptance)))
-        object.__setattr__(self, "effects", self._checked_effects((copies, draws, sequences)))
-
-    def _checked_effects(self, shape: tuple[int, ...]) -> FrozenMap[str, Reals]:
         if self.effects and set(self.effects) != set(self.fields):
             raise NetworkError("every field needs the effects of sequences, or none does")
-        frozen = FrozenMap((name, frozen_array(value, np.float64)) for name, value in self.effects.items())
-        for name, value in frozen.items():
-            if value.shape != (*shape, self.network.domain.sizes[name]) or not np.isfinite(value).all():
+        effects = FrozenMap((name, frozen_array(value, np.float64)) for name, value in self.effects.items())
+        for name, value in effects.items():
+            shape = (copies, draws, sequences, self.network.domain.sizes[name])
+            if value.shape != shape or not np.isfinite(value).all():
                 raise NetworkError(f"the effects of sequences on {name!r} do not fit: shape {value.shape}")
-        return frozen
+        object.__setattr__(self, "effects", effects)
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -528,17 +522,21 @@ class HiddenMarkovModel:
         return float((np.logaddexp.reduce(each, axis=0) - np.log(len(each))).sum()), entries
 
     def cell_log_likelihoods(self, log: Any, cells: Any = None) -> tuple[Reals, int]:
-        """ln P of the entries of each cell given the states beside it, under each draw, and the number of entries.
-
-        As ``log_likelihood``, of shape (draws, cells with entries).
-        """
+        """As ``log_likelihood``, of each draw and cell with entries, shape (draws, cells)."""
         codes = code_columns(columns_to_predict(log, self.network.domain), self.network.domain.sizes)
         inside = self._flags(cells)
         place = np.ravel_multi_index([codes[n].astype(np.int64) for n in (self.sequence, self.time)], inside.shape)
         chosen = inside.ravel()[place]
         found, row = np.unique(place[chosen], return_inverse=True)
         sequences, steps = np.unravel_index(found, inside.shape)
-        log = self._log_prior(sequences, steps)
+        transition = np.log(np.maximum(self.transition.reshape(-1, self.n_states, self.n_states), 1e-300))
+        states = self._flat_states()
+        draws = np.arange(len(states))[:, None]
+        log = np.zeros((len(states), len(sequences), self.n_states))  # of each state given those before and after
+        later, earlier = steps > 0, steps < states.shape[2] - 1
+        log[:, later] += transition[draws, states[:, sequences[later], steps[later] - 1]]
+        log[:, earlier] += transition[draws, :, states[:, sequences[earlier], steps[earlier] + 1]]
+        log -= np.logaddexp.reduce(log, axis=2, keepdims=True)
         for name in self.fields:
             levels = self.network.domain.sizes[name]
             index = row * levels + codes[name][chosen]
@@ -548,17 +546,6 @@ class HiddenMarkovModel:
                 mine = sequences == r if self.effects else np.ones(len(found), bool)
                 log[:, mine] += np.swapaxes(law[:, r] @ counts[mine].T.astype(float), 1, 2)
         return np.logaddexp.reduce(log, axis=2), int(chosen.sum())
-
-    def _log_prior(self, sequences: Integers, steps: Integers) -> Reals:
-        """ln P(state | the states before and after) of some cells, shape (draws, cells, states)."""
-        transition = np.log(np.maximum(self.transition.reshape(-1, self.n_states, self.n_states), 1e-300))
-        states = self._flat_states()
-        draws = np.arange(len(states))[:, None]
-        log = np.zeros((len(states), len(sequences), self.n_states))
-        later, earlier = steps > 0, steps < states.shape[2] - 1
-        log[:, later] += transition[draws, states[:, sequences[later], steps[later] - 1]]
-        log[:, earlier] += transition[draws, :, states[:, sequences[earlier], steps[earlier] + 1]]
-        return log - np.logaddexp.reduce(log, axis=2, keepdims=True)
 
     def _flags(self, cells: Any) -> Flags:
         """Cells as flags, shape (sequences, steps); all where none are named."""
@@ -623,8 +610,7 @@ def later_times(levels: Sequence[Level], steps: int) -> list[Any]:
 def count_law(entries: Reals, ahead: int) -> tuple[Reals, float]:
     """The mean and the size of the negative binomial law of each sequence's number of entries some steps ahead.
 
-    The mean is that of all steps, each earlier one weighing so much less; its weight and the law's spread, the same for
-    all sequences, are those of the largest likelihood of the steps that so many steps before forecast.
+    Earlier steps weigh less; weights and spread, the same for all sequences, forecast the past steps best.
     """
     steps, levels = np.arange(entries.shape[1]), []
     age = steps[:, None] - steps
@@ -656,10 +642,7 @@ def _no_tables(model: HiddenMarkovModel) -> DrawnTables:
 def most_likely_paths(states: Integers, size: int) -> Integers:
     """The path of highest probability of each sequence under the chain of its pairs of neighbouring states.
 
-    Given transitions and emissions the states of a sequence are a Markov chain a posteriori, whose law is that of its
-    pairs of neighbouring steps. Pairs in the draws stand for them (Viterbi; Rabiner 1989, section III.B): with
-    parameters that are uncertain the posterior is a mixture of such chains, and this is an approximation (proofs.md
-    P116).
+    An approximation, since the posterior is a mixture of such chains (Viterbi; Rabiner 1989, III.B; proofs.md P116).
 
     >>> paths = np.array([[[0, 0, 1]], [[0, 0, 1]], [[1, 0, 0]]])
     >>> most_likely_paths(paths, 2)
@@ -670,7 +653,9 @@ def most_likely_paths(states: Integers, size: int) -> Integers:
         score = np.log(np.stack([(states[:, :, 0] == k).mean(axis=0) for k in range(size)], axis=1))
         before = np.zeros((steps, sequences, size), np.int64)
         for t in range(1, steps):
-            total = score[:, :, None] + np.log(_moves(states[:, :, t - 1], states[:, :, t], size))
+            pairs = np.zeros((sequences, size, size))
+            np.add.at(pairs, (np.arange(sequences)[None], states[:, :, t - 1], states[:, :, t]), 1.0)
+            total = score[:, :, None] + np.log(pairs / np.maximum(pairs.sum(axis=2, keepdims=True), 1.0))
             before[t], score = total.argmax(axis=1), total.max(axis=1)
     paths = np.zeros((sequences, steps), np.int64)
     paths[:, -1] = score.argmax(axis=1)
@@ -679,20 +664,8 @@ def most_likely_paths(states: Integers, size: int) -> Integers:
     return paths
 
 
-def _moves(now: Integers, following: Integers, size: int) -> Reals:
-    """P(next state | state) of one step over draws, shape (sequences, states, states); 0 from where no draw is."""
-    sequences = now.shape[1]
-    pairs = np.zeros((sequences, size, size))
-    np.add.at(pairs, (np.broadcast_to(np.arange(sequences), now.shape), now, following), 1.0)
-    return pairs / np.maximum(pairs.sum(axis=2, keepdims=True), 1.0)
-
-
 def entry_log_probability(model: HiddenMarkovModel, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:
-    """ln P of the fields of each entry in its cell: the average over draws of prod_f phi_f[state of the cell].
-
-    ``codes`` have an encoded column for every variable. Each entry is judged by itself; the score of a whole cell lets
-    each cell pick its best draw (proofs.md P65).
-    """
+    """ln P of the fields of each entry, by itself: the average over draws of prod_f phi_f[state of its cell] (P65)."""
     names = (model.sequence, model.time, *model.fields)
     columns = np.column_stack([codes[name].astype(np.int64) for name in names])
     kinds, which = np.unique(columns, axis=0, return_inverse=True)
@@ -715,15 +688,11 @@ def markov_scores(
 ) -> dict[str, float]:
     """Nats an entry of some cells, all by default, three ways; as private as the entries, and NaN without an entry.
 
-    With draws s of S and cells c of m_c entries x_ci, m in all (proofs.md P65):
+    With draws s of S and cells c of m_c entries x_ci, m in all, states summed out but in the first (proofs.md P65):
 
-    - "entry by entry": (1/m) sum_c sum_i ln (1/S) sum_s P(x_ci | draw s), as if entries came one after another and the
-      model were asked anew each time. The headline.
-    - "whole cells": (1/m) sum_c ln (1/S) sum_s prod_i P(x_ci | draw s), the cell's state summed out given its
-      neighbours. A cell picks the draw that fits it best, which flatters a posterior that is spread out, as it is where
-      epsilon is small.
-    - "average over draws": (1/m) sum_c (1/S) sum_s ln prod_i P(x_ci | draw s), likewise summed out: the average of
-      Foulds et al. 2016. It punishes a posterior that is spread out.
+    - "entry by entry", the headline: (1/m) sum_c sum_i ln (1/S) sum_s P(x_ci | draw s).
+    - "whole cells": (1/m) sum_c ln (1/S) sum_s prod_i P(x_ci | draw s); it flatters a posterior that is spread out.
+    - "average over draws", Foulds et al. 2016: (1/m) sum_c (1/S) sum_s ln prod_i P(x_ci | draw s); it punishes one.
     """
     columns = code_columns(codes, model.network.domain.sizes)
     each, entries = model.cell_log_likelihoods(columns, cells)

@@ -51,20 +51,22 @@ class _Predictions:
     """Predictions of a naive Bayes model over the draws of its tables, or over mean tables alone."""
 
     target: str
+    _tables: Any
 
     @property
-    def _tables(self) -> tuple[Probabilities, ...]:
-        raise NotImplementedError
+    def network(self) -> Network:
+        """The network over the declared variables."""
+        return self._tables[0].network
 
     @property
     def features(self) -> tuple[str, ...]:
         """Every variable but the target, in order."""
-        return tuple(name for name in self._tables[0].network.domain.names if name != self.target)
+        return tuple(name for name in self.network.domain.names if name != self.target)
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
         """The declared labels, in order, as scikit-learn names them."""
-        return np.array(self._tables[0].network.domain.levels(self.target))
+        return np.array(self.network.domain.levels(self.target))
 
     def predict_log_joint(self, X: Any) -> Reals:
         """ln P(label, features) of each row, P averaged over draws where there are several, shape (rows, labels).
@@ -94,12 +96,12 @@ class _Predictions:
     def _log_tables(self) -> dict[str, Reals]:
         """The log tables of all draws side by side: every label of every draw is a column."""
         with np.errstate(divide="ignore"):
-            names = self._tables[0].network.domain.names
+            names = self.network.domain.names
             return {name: np.log(np.concatenate([one.table(name) for one in self._tables], axis=-1)) for name in names}
 
     def _of_rows(self, X: Any, read: Callable[[Reals], Reals]) -> Reals:
         """A reading of ln P(label, features), a block of shape (labels, rows) after another; shape (rows, labels)."""
-        codes = columns_to_predict(X, self._tables[0].network.domain.restrict(self.features))
+        codes = columns_to_predict(X, self.network.domain.restrict(self.features))
         tables = {name: self._log_tables[name] for name in self.features}
         draws, labels = len(self._tables), self.classes_
         found = np.empty((row_count(codes), len(labels)))
@@ -114,19 +116,14 @@ class _Predictions:
         words = f"{self.target!r}, one of {short(tuple(self.classes_.tolist()))}, {features}"
         return summary(type(self).__name__, words, *more)
 
-    def _as_html(self, notes: list[Any]) -> str:
+    def _as_html(self, *notes: Any) -> str:
         """For a notebook: how probable the first level of a feature is under each label, for the first features."""
-        tables = self._tables[0]
-        levels = tables.network.domain.levels
-        rows = [
-            {"feature": name, "level": str(levels(name)[0])}
-            | {
-                f"given {label}": float(value)
-                for label, value in zip(levels(self.target), tables.table(name)[0], strict=True)
-            }
-            for name in self.features[: MOST_ROWS + 1]
-        ]
-        return as_html(f"Naive Bayes of {self.target!r}", rows, notes, total=len(self.features))
+        tables, levels, rows = self._tables[0], self.network.domain.levels, []
+        for name in self.features[: MOST_ROWS + 1]:
+            given = zip(levels(self.target), tables.table(name)[0].tolist(), strict=True)
+            rows.append({"feature": name, "level": str(levels(name)[0])} | {f"given {k}": v for k, v in given})
+        title = f"Naive Bayes of {self.target!r}"
+        return as_html(title, rows, list(filter(None, notes)), total=len(self.features))
 
 
 def _check_network(network: Network, target: str) -> None:
@@ -252,7 +249,7 @@ class NaiveBayes(_Predictions):
         return self._in_words(self.provenance)
 
     def _repr_html_(self) -> str:
-        return self._as_html([] if self.provenance is None else [self.provenance])
+        return self._as_html(self.provenance)
 
 
 @dataclass(frozen=True)
@@ -303,8 +300,7 @@ class NaiveBayesEnsemble(_Predictions):
         return self._in_words(counted(len(self.draws), "draw"), self.provenance)
 
     def _repr_html_(self) -> str:
-        notes = [counted(len(self.draws), "draw of the tables, the first shown"), *filter(None, [self.provenance])]
-        return self._as_html(notes)
+        return self._as_html(counted(len(self.draws), "draw of the tables, the first shown"), self.provenance)
 
 
 @tables_given.register

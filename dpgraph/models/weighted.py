@@ -24,7 +24,6 @@ from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Provenance
 from dpgraph.structure.domain import Domain
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities, Reals
 
 Codes = Mapping[str, npt.NDArray[Any]]
@@ -55,11 +54,6 @@ class WeightedNaiveBayes(NaiveBayes):
     The tables give these probabilities by Bayes' rule, and nothing else: they are not those of the population, so
     questions are asked of the release.
     """
-
-    @property
-    def network(self) -> Network:
-        """The naive Bayes network of the declared variables."""
-        return self.probabilities.network
 
 
 @tables_given.register

@@ -34,13 +34,13 @@ if TYPE_CHECKING:  # the one list of names
     from dpgraph.mechanisms.additive.fourier import theorem_3_bound as fourier_error_bound  # noqa: F401
 
     # section 4: Theorem 4 (1), Lemmas 2 and 3, Theorem 4 (2); Algorithm 3 and Lemma 4; Appendix D
-    from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample as PosteriorSample
+    from dpgraph.mechanisms.selection.lattice import PosteriorSample as PosteriorSample
     from dpgraph.mechanisms.selection.lattice import lipschitz_constant as lipschitz_constant
     from dpgraph.papers.zhang import lipschitz_failure_bound as lipschitz_failure_bound
     from dpgraph.papers.zhang import stochastic_lipschitz_bound as stochastic_lipschitz_bound
-    from dpgraph.mechanisms.selection.map_estimate import MapEstimate as MapEstimate
-    from dpgraph.mechanisms.selection.map_estimate import map_failure_bound as map_failure_bound
-    from dpgraph.mechanisms.selection.map_estimate import map_loss_bound as map_loss_bound
+    from dpgraph.mechanisms.selection.lattice import MapEstimate as MapEstimate
+    from dpgraph.mechanisms.selection.lattice import map_failure_bound as map_failure_bound
+    from dpgraph.mechanisms.selection.lattice import map_loss_bound as map_loss_bound
     from dpgraph.papers.regression_sample import RegressionSample as RegressionSample
     from dpgraph.papers.regression_sample import SampledWeights as SampledWeights
     from dpgraph.papers.regression_sample import SampledRegressionModel as SampledRegressionModel

@@ -8,8 +8,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import dpgraph as dg
-from dpgraph.estimators.fitting import fit_budget, inference_seed
-from dpgraph.estimators.reading import feature_frame, target_name
+from dpgraph.estimators.fitting import feature_frame, fit_budget, inference_seed, target_name
 from tests.small_tables import LABELLED, labelled
 
 FRAME = pd.DataFrame({"a": [1, 2], "b": ["x", "y"]})

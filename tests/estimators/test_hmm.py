@@ -206,14 +206,6 @@ def test_small_and_empty_logs_are_fitted(case, sampler, inference):
     assert model.diagnostics_["r_hat"] >= 0.9
 
 
-def test_a_domain_may_be_inferred_by_name_with_a_warning(log):
-    rows = log.rows.drop(columns="reporter")
-    with pytest.warns(dg.errors.PrivacyLeakWarning):
-        dg.PrivateHMM(2, "infer", iterations=2, burn_in=2).fit(rows)
-    with warnings.catch_warnings(), pytest.raises(dg.errors.DomainError, match="infer"):
-        dg.PrivateHMM(2, "guess").fit(rows)
-
-
 def test_an_estimator_of_a_log_forecasts_and_samples_as_its_model_does():
     rng = np.random.default_rng(0)
     log = pd.DataFrame({name: rng.integers(1, 4, 300) for name in ("s", "m", "k")})

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 import dpgraph as dg
-from dpgraph.estimators.graphs import measured_pairs
-from dpgraph.estimators.graphs.measured_pairs import designed
+from dpgraph.estimators import measured_pairs
 from dpgraph.estimators.learning import planned_events
+from dpgraph.estimators.measured_pairs import designed
 from dpgraph.inference.graphs.constraints import constraints_within
 from dpgraph.privacy.exact_loss import RecordingNoise
 from dpgraph.testing import SeededNoise

@@ -187,7 +187,7 @@ BAD = [
     ({"mechanism": "gauss"}, dg.errors.ReleaseError, "mechanism"),
     ({"mechanism": None}, dg.errors.ReleaseError, "mechanism"),
     ({"mechanism": dg.LaplaceMechanism}, dg.errors.ReleaseError, "mechanism"),
-    ({"budget": 3}, dg.errors.ReleaseError, "takes a Budget; got int"),
+    ({"budget": 3}, dg.errors.ReleaseError, "budget must be a Budget"),
     ({"unit": dg.PrivacyUnit("add-remove")}, dg.errors.ReleaseError, "differs from the budget's"),
     ({"domain": "guess"}, dg.errors.DomainError, '"infer" by name'),
     ({"domain": 3}, dg.errors.NetworkError, "a domain is a mapping"),

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import dpgraph as dg
-from dpgraph.estimators.graphs import measured_pairs
+from dpgraph.estimators import measured_pairs
 from dpgraph.estimators.learning import METHODS, best_method, learning_task, noise_shares
 from dpgraph.files.documents import document
 from dpgraph.inference.graphs.reading import read_families
@@ -332,7 +332,7 @@ def test_families_without_noise_are_read_as_they_are():
 
 
 def task_of(domain, n, epsilon, delta=0, **settings):
-    return learning_task(domain, epsilon=epsilon, delta=delta, **{"unit": ADD, "n": n} | settings)
+    return learning_task(domain, epsilon=epsilon, delta=delta, **{"unit": ADD, "n": n} | settings)[1]
 
 
 def test_the_method_is_chosen_by_public_values_and_says_why():

@@ -188,7 +188,7 @@ BAD = [
     ({"prior": 1.0}, dg.errors.ReleaseError, "prior"),
     ({"prior": dg.RegressionPrior(typical=101)}, dg.errors.InferenceError, "typical"),
     ({"draws": 0}, dg.errors.ReleaseError, "draws"),
-    ({"budget": 3}, dg.errors.ReleaseError, "takes a Budget; got int"),
+    ({"budget": 3}, dg.errors.ReleaseError, "budget must be a Budget"),
     ({"unit": dg.PrivacyUnit("add-remove")}, dg.errors.ReleaseError, "differs from the budget's"),
 ]
 

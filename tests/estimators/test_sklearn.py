@@ -31,7 +31,7 @@ BARE = {
     "classifier of what it reads off the rows": dg.PrivateClassifier(domain="infer", noise=NOISE),
     "naive Bayes": dg.PrivateNaiveBayes(noise=NOISE),
     "regression": dg.PrivateLinearRegression(noise=NOISE),
-    "hidden Markov": dg.PrivateHMM(domain="infer", noise=NOISE),
+    "hidden Markov": dg.PrivateHMM(noise=NOISE),
 }
 
 
@@ -78,11 +78,6 @@ def test_without_arguments_the_only_surprise_is_that_something_must_be_declared(
     kind = "domain" if name == "naive Bayes" else "bounds_X"
     with pytest.raises(dg.errors.DomainError, match=f"needs {kind}="):
         type(BARE[name])().fit(X, Y)
-
-
-def test_an_array_is_no_log():
-    with pytest.raises(dg.errors.DomainError, match="a log is a pandas, polars or Arrow table"):
-        dg.PrivateHMM(domain="infer").fit(np.zeros((5, 3)))
 
 
 def test_persons_are_routed_through_a_pipeline():

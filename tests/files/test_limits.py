@@ -13,7 +13,7 @@ from dpgraph.files.arrays import integers_of, tables_of
 from dpgraph.files.documents import document
 from dpgraph.files.limits import MAX_EXCERPT, MAX_MESSAGE, MAX_TOML_BYTES, excerpt, read_text, shortened
 from dpgraph.files.networks import MAX_KEY_PARTS, parse_json, parse_toml
-from dpgraph.mechanisms.additive.blocks import whose_blocks
+from dpgraph.mechanisms.additive.plans import whose_blocks
 from tests.files.edits import edited
 from tests.files.test_documents import RELEASE
 from tests.files.test_networks import EXPECTED, TOML

@@ -8,8 +8,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.files.documents import document, value_of
-from dpgraph.mechanisms.selection.map_estimate import MapEstimate
-from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
+from dpgraph.mechanisms.selection.lattice import MapEstimate, PosteriorSample
 from tests.everything import everything
 from tests.files.edits import edited
 from tests.selection import counted

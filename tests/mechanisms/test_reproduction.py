@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpgraph as dg
-from dpgraph.mechanisms.additive.blocks import GRID, whose_blocks
+from dpgraph.mechanisms.additive.plans import GRID, whose_blocks
 from dpgraph.mechanisms.reproduction import check_reproduced
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import DiscreteLaplace

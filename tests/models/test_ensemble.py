@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dpgraph as dg
-from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
+from dpgraph.mechanisms.selection.lattice import PosteriorSample
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from tests.selection import counted
 

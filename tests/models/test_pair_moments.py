@@ -9,7 +9,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.inference.graphs.pair_estimates import read_pairs
-from dpgraph.models import pair_moments, projection
+from dpgraph.models import projection
 from dpgraph.privacy.measurements import DiscreteGaussian
 from dpgraph.structure.tables import NoisyCounts
 
@@ -73,7 +73,7 @@ def slopes_of(weights):
 def test_moments_of_exact_tables_are_those_of_the_rows():
     counts = np.random.default_rng(0).multinomial(3000, LAW.ravel()).reshape(LAW.shape)
     pairs = read_pairs(measured(counts, np.random.default_rng(1), 0.0, 3000))
-    moments = pair_moments._moments(pairs, (*FEATURES, "pay"), columns(), np.random.default_rng(2))
+    moments = projection._moments(pairs, (*FEATURES, "pay"), columns(), np.random.default_rng(2))
     rows = design()
     expected = (rows * counts.ravel()[:, None]).T @ rows / 3000
     np.testing.assert_allclose(moments[0], expected, atol=1e-9)
@@ -87,10 +87,10 @@ def test_moments_are_drawn_with_the_covariance_of_the_noise(monkeypatch, n):
     counts = rng.multinomial(3000, LAW.ravel()).reshape(LAW.shape)
     weights, releases = rng.standard_normal((7, 7, 3)), [measured(counts, rng, 20.0, n) for _ in range(120)]
     pairs, settings = [read_pairs(one) for one in releases], ((*FEATURES, "pay"), columns(), rng)
-    drawn = pair_moments._moments(pairs[0], *settings)[1:]
-    monkeypatch.setattr(pair_moments, "MOST_DRAWS", 1)
-    monkeypatch.setattr(pair_moments, "LEAST_DRAWS", 1)
-    found = np.array([pair_moments._moments(one, *settings)[0] for one in pairs])
+    drawn = projection._moments(pairs[0], *settings)[1:]
+    monkeypatch.setattr(projection, "MOST_DRAWS", 1)
+    monkeypatch.setattr(projection, "LEAST_DRAWS", 1)
+    found = np.array([projection._moments(one, *settings)[0] for one in pairs])
     seen, given = (np.einsum("dij,ijk->dk", one, weights).var(axis=0) for one in (found, drawn))
     assert (abs(np.log(seen / given)) < 5 * math.sqrt(2 / 120 + 2 / 1000)).all(), seen / given
 

@@ -228,7 +228,6 @@ def test_noise_is_drawn_through_its_one_home():
         "statistics/rows/persons.py": {"secrets.token_bytes", "secrets.token_hex"},
         "estimators/fitting.py": {"np.random.Generator", "np.random.RandomState"},
         "estimators/classifier.py": makes | {"np.random.RandomState"},
-        "estimators/worlds.py": makes,  # public worlds, drawn before any rows
         "estimators/naive_bayes.py": {"np.random.Generator", "np.random.RandomState"},
         "estimators/hmm.py": {"np.random.Generator", "np.random.RandomState"},
         "estimators/regression.py": {"np.random.Generator", "np.random.RandomState"},
@@ -247,8 +246,7 @@ def test_noise_is_drawn_through_its_one_home():
         "inference/graphs/pair_estimates.py": {"np.random.Generator"},
         "inference/graphs/refitting.py": {"np.random.Generator"},
         "inference/graphs/trees.py": {"np.random.default_rng"},  # moves released scores between starts of a search
-        "models/pair_moments.py": {"np.random.Generator"},
-        "models/projection.py": {"np.random.default_rng"},
+        "models/projection.py": makes,
         "models/weighted.py": {"np.random.Generator"},
         "inference/arguments.py": makes,
         "inference/posterior.py": {"np.random.Generator"},

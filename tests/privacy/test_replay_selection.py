@@ -10,8 +10,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.files.documents import document
-from dpgraph.mechanisms.selection.map_estimate import MapEstimate
-from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
+from dpgraph.mechanisms.selection.lattice import MapEstimate, PosteriorSample
 from dpgraph.mechanisms.selection.quantile import PrivateQuantile
 from dpgraph.models.naive_bayes import NaiveBayesEnsemble
 from tests.everything import everything

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from dpgraph.mechanisms.additive.blocks import (
+from dpgraph.mechanisms.additive.plans import (
     BlockPlan,
     laplace_blocks,
     parity_sensitivity,

@@ -12,16 +12,19 @@ from fractions import Fraction
 from functools import lru_cache, singledispatch
 from typing import Any, ClassVar, Literal
 
-from dpgraph.mechanisms.additive.blocks import BlockPlan, block_measurements, gaussian_blocks, whose_blocks
 from dpgraph.mechanisms.additive.plans import (
     Allocation,
+    BlockPlan,
     Scale,
     Tables,
+    block_measurements,
+    gaussian_blocks,
     gaussian_plan,
     measured_tables,
     noisy_blocks,
     shares,
     weighted_mean,
+    whose_blocks,
 )
 from dpgraph.mechanisms.reproduction import (
     check_laws,
@@ -130,23 +133,16 @@ class GaussianMechanism:
 
     @property
     def _mu(self) -> Fraction:
-        return (
-            mu_within(Fraction(self.epsilon or 0), Fraction(self.delta or 0)) if self.mu is None else Fraction(self.mu)
-        )
+        return mu_within(exact(self.epsilon or 0), exact(self.delta or 0)) if self.mu is None else exact(self.mu)
 
     def event(self, description: Description, unit: PrivacyUnit) -> Event:
         """The event of a release: one measurement per table or block, with its exact law."""
         measured = gaussian_measurements(description, self, unit)
-        rho, square = total_up(concentrated_parts(measured, least=1)), total_up(mu_parts(measured, least=1) or [])
-        by_mu = self.rho is None and square <= self.mu_squared
-        return Event(
-            "GaussianMechanism",
-            Fraction(self.epsilon or 0),
-            Fraction(self.delta or 0),
-            measured,
-            rho=rounded(rho, up=True) if self.rho is None else Fraction(self.rho),
-            mu=self._mu if by_mu else root(square, up=True),
-        )
+        total, square = total_up(concentrated_parts(measured, least=1)), total_up(mu_parts(measured, least=1) or [])
+        rho = rounded(total, up=True) if self.rho is None else Fraction(self.rho)
+        mu = self._mu if self.rho is None and square <= self.mu_squared else root(square, up=True)
+        epsilon, delta = Fraction(self.epsilon or 0), Fraction(self.delta or 0)
+        return Event("GaussianMechanism", epsilon, delta, measured, rho=rho, mu=mu)
 
     def prepared(self, statistics: Any, unit: PrivacyUnit) -> Any:
         """Sums of a regression with the weight of the target's sum chosen; other statistics as they are."""
@@ -168,9 +164,8 @@ class GaussianMechanism:
         return _blocks(self, network, unit).variance(network)
 
     def __repr__(self) -> str:
-        settings = f"tables={self.tables!r}, allocation={self.allocation!r}"
-        if self.basis == "residual":
-            settings = "basis='residual'"
+        tables = f"tables={self.tables!r}, allocation={self.allocation!r}"
+        settings = "basis='residual'" if self.basis == "residual" else tables
         given = "".join(f"{n}={str(v)!r}, " for n, v in (("rho", self.rho), ("mu", self.mu)) if v is not None)
         return f"GaussianMechanism({str(self.epsilon)!r}, {str(self.delta)!r}, {given}{settings})"
 
@@ -246,16 +241,12 @@ def gaussian_measurements(
 
 
 @gaussian_measurements.register(Network)
+@lru_cache(maxsize=64)
 def _of_network(network: Network, mechanism: GaussianMechanism, unit: PrivacyUnit) -> tuple[Measurement, ...]:
+    """The plan: each table's share, and the scale that spends it."""
     if mechanism.basis == "residual":
         check_no_rules(network, "basis='residual'", "basis='tables'")
         return _blocks(mechanism, network, unit).measurements
-    return _tables(mechanism, network, unit)
-
-
-@lru_cache(maxsize=64)
-def _tables(mechanism: GaussianMechanism, network: Network, unit: PrivacyUnit) -> tuple[Measurement, ...]:
-    """The plan: each table's share, and the scale that spends it."""
     tables = measured_tables(network, mechanism.tables)
     movements = [partition_movement(network.possible_cells(table), unit) for table in tables]
     moved = [max(1, movement.l2_squared) for movement in movements]

@@ -90,7 +90,12 @@ class LaplaceMechanism:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", exact(self.epsilon))
-        object.__setattr__(self, "margins", _checked_margins(self.margins))
+        if not isinstance(self.margins, Mapping) or not all(isinstance(name, str) for name in self.margins):
+            raise ReleaseError(f"margins must map variables to shares of epsilon; got {self.margins!r:.60}")
+        made = FrozenMap((name, exact(share, f"the share of {name!r}")) for name, share in self.margins.items())
+        if sum(made.values()) >= 1:
+            raise ReleaseError("the shares of margins must sum to less than 1; the tables get the rest")
+        object.__setattr__(self, "margins", made)
         for name, choices in (("tables", Tables), ("allocation", Allocation), ("noise", Shape)):
             check_choice(name, getattr(self, name), choices)
 
@@ -112,16 +117,6 @@ class LaplaceMechanism:
         if self.margins:
             settings += f", margins={ ({name: str(share) for name, share in self.margins.items()})!r}"
         return f"LaplaceMechanism(epsilon={str(self.epsilon)!r}, {settings})"
-
-
-def _checked_margins(margins: object) -> FrozenMap[str, Fraction]:
-    """Exact shares by variable, which leave something for the tables."""
-    if not isinstance(margins, Mapping) or not all(isinstance(name, str) for name in margins):
-        raise ReleaseError(f"margins must map variables to shares of epsilon; got {margins!r:.60}")
-    made = FrozenMap((name, exact(share, f"the share of {name!r}")) for name, share in margins.items())
-    if sum(made.values()) >= 1:
-        raise ReleaseError("the shares of margins must sum to less than 1; the tables get the rest")
-    return made
 
 
 @singledispatch
@@ -182,10 +177,9 @@ def _rho(measured: tuple[Measurement, ...]) -> Fraction | None:
 def label_first(network: Network, target: str, epsilon: Number, unit: PrivacyUnit, n: int | None) -> LaplaceMechanism:
     """Laplace noise on a classifier's tables, and on the label's counts with the least share that makes them known.
 
-    The excess log-loss of predicting by noisy frequencies is about half the noise's variance over n^2, over each
-    frequency, summed; at even frequencies K^2 / 2 times it for K labels. Tables and label are averaged by precision.
-    Where n is private, or above ``MOST_ROWS``, the tables get all: there a label measured by itself made predictions
-    worse on real rows (docs/posteriors.md).
+    The excess log-loss of predicting by noisy frequencies is about K^2 / 2 times the noise's variance over n^2, for K
+    even labels. Tables and label are averaged by precision. Where n is private, or above ``MOST_ROWS``, the tables get
+    all: there a label measured by itself made predictions worse on real rows (docs/posteriors.md).
     """
     plain = LaplaceMechanism(epsilon)
     tables = laplace_measurements(network, plain, unit)
@@ -195,18 +189,10 @@ def label_first(network: Network, target: str, epsilon: Number, unit: PrivacyUni
     (label,) = laplace_measurements(Network.of(network.domain.restrict((target,)), {target: []}), plain, unit)
     alone = 1 / max(1e-9, label.law.variance(label.cells))
     together = sum(labels / max(1e-9, m.law.variance(m.cells) * m.cells) for m in tables)
-    share = SHARES[0]
-    for share in SHARES:
-        part = share / 100
-        precision = together * (1 - part) ** 2 + alone * part**2
-        if labels**2 / 2 <= WANTED * precision * max(1, n) ** 2:
-            break
-    return _allowed(network, target, epsilon, unit, Fraction(share, 100))
-
-
-def _allowed(network: Network, target: str, epsilon: Number, unit: PrivacyUnit, share: Fraction) -> LaplaceMechanism:
-    """The mechanism with that share for the label, or a smaller one where the tables' noise would be refused for it."""
-    while share > 0:
+    precisions = [together * (1 - share / 100) ** 2 + alone * (share / 100) ** 2 for share in SHARES]
+    enough = (s for s, p in zip(SHARES, precisions, strict=True) if labels**2 / 2 <= WANTED * p * max(1, n) ** 2)
+    share = Fraction(next(enough, SHARES[-1]), 100)
+    while share > 0:  # a smaller one where the tables' noise would be refused for it
         made = LaplaceMechanism(epsilon, margins={target: share})
         try:
             made.event(network, unit)
@@ -214,7 +200,7 @@ def _allowed(network: Network, target: str, epsilon: Number, unit: PrivacyUnit, 
             share = share / 2 if share > Fraction(1, 100) else Fraction(0)
         else:
             return made
-    return LaplaceMechanism(epsilon)
+    return plain
 
 
 def _replanned(event: Event, unit: PrivacyUnit, description: Any) -> Event:

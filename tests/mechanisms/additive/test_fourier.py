@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import dpgraph as dg
 from dpgraph.files.documents import document
-from dpgraph.mechanisms.additive.blocks import parity_sensitivity
 from dpgraph.mechanisms.additive.fourier import FourierMechanism, UnprovedGuaranteeWarning, theorem_3_bound
+from dpgraph.mechanisms.additive.plans import parity_sensitivity
 from dpgraph.privacy.measurements import DiscreteLaplace
 from dpgraph.structure.basis import coefficient_blocks
 from dpgraph.structure.tables import margin

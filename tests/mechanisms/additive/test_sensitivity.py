@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpgraph as dg
-from dpgraph.mechanisms.additive.blocks import (
+from dpgraph.mechanisms.additive.plans import (
     block_l2_squared,
     block_movements,
     block_sensitivity,
     joint_sensitivity,
+    measured_tables,
     parity_sensitivity,
 )
-from dpgraph.mechanisms.additive.plans import measured_tables
 from dpgraph.privacy.measurements import partition_movement
 from dpgraph.structure.basis import coefficient_blocks, contrast_matrix, fixed_point
 from dpgraph.structure.elimination import elimination_order
@@ -249,11 +249,11 @@ def test_a_block_too_large_to_enumerate_gets_an_upper_bound(monkeypatch):
     whole, exact = sensitivity(network, weights, 100, unit)
     assert exact
     with monkeypatch.context() as patched:
-        patched.setattr("dpgraph.mechanisms.additive.blocks.MAX_BLOCK_WORK", 0)
+        patched.setattr("dpgraph.mechanisms.additive.plans.MAX_BLOCK_WORK", 0)
         bound, exact = sensitivity(network, weights, 100, unit)
     assert not exact
     assert bound > whole
-    monkeypatch.setattr("dpgraph.mechanisms.additive.blocks.MAX_PAIRS", 0)
+    monkeypatch.setattr("dpgraph.mechanisms.additive.plans.MAX_PAIRS", 0)
     bound, exact = sensitivity(network, weights, 100, unit)
     assert not exact
     assert bound >= whole

@@ -15,11 +15,13 @@ from dpgraph.mechanisms.selection.lattice import (
     MAX_CANDIDATES,
     MAX_STEPS,
     Lattice,
+    MapEstimate,
     lattice,
     lipschitz_constant,
+    map_failure_bound,
+    map_loss_bound,
     score_range,
 )
-from dpgraph.mechanisms.selection.map_estimate import MapEstimate, map_failure_bound, map_loss_bound
 from dpgraph.structure.margins import Margins
 from tests.conclusions import law_test
 from tests.mechanisms.additive.test_sensitivity import small_networks

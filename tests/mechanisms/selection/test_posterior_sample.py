@@ -13,8 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpgraph as dg
-from dpgraph.mechanisms.selection.lattice import UNIT, Lattice, lattice, lipschitz_constant, score_range
-from dpgraph.mechanisms.selection.posterior_sample import PosteriorSample
+from dpgraph.mechanisms.selection.lattice import (
+    UNIT,
+    Lattice,
+    PosteriorSample,
+    lattice,
+    lipschitz_constant,
+    score_range,
+)
 from dpgraph.privacy.noise import SecureNoise
 from dpgraph.structure.margins import Margins
 from tests.conclusions import law_test

@@ -59,7 +59,7 @@ MUTANTS = (
     ),
     Mutant(
         "a learned network charged after its margins",
-        "estimators/graphs/paid.py",
+        "estimators/learning.py",
         f"{CHARGED}{RELEASED}",
         f"{RELEASED}{CHARGED}",
         (f"{PAID}::test_a_budget_too_small_is_refused_before_any_draw", f"{PAID}::test_a_failing_draw_stays_charged"),
@@ -84,7 +84,7 @@ MUTANTS = (
     ),
     Mutant(
         "a learned network that is charged before the one door was asked",
-        "estimators/graphs/paid.py",
+        "estimators/learning.py",
         "    checked_source(statistics, task.budget, task.noise)\n    for part in _parts(task):\n",
         "    for part in ():\n",
         (f"{PAID}::test_what_the_one_door_refuses_is_refused_uncharged",),
@@ -98,7 +98,7 @@ MUTANTS = (
     ),
     Mutant(
         "choices paid twice over",
-        "estimators/graphs/paid.py",
+        "estimators/learning.py",
         "return cls(MARGINS * whole, chosen * whole, (1 - MARGINS - chosen) * whole, task.delta)",
         "return cls(MARGINS * whole, 2 * chosen * whole, (1 - MARGINS - chosen) * whole, task.delta)",
         (f"{PAID}::test_the_whole_is_one_charge_and_its_parts_are_within_it",),

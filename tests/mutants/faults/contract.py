@@ -187,14 +187,14 @@ ROWS = (
     ),
     Mutant(
         "one row of a person in joint blocks",
-        "mechanisms/additive/blocks.py",
+        "mechanisms/additive/plans.py",
         "return value * unit.rows_per_person, exact",
         "return value, exact",
         _mechanism(RESIDUAL, REPLACE_3),
     ),
     Mutant(
         "one row of a person in a block",
-        "mechanisms/additive/blocks.py",
+        "mechanisms/additive/plans.py",
         "    return moved * unit.rows_per_person\n",
         "    return moved\n",
         _mechanism(RESIDUAL, ADD_3),
@@ -251,8 +251,8 @@ ROWS = (
     Mutant(
         "an estimator whose own budget forgets the unit",
         "estimators/fitting.py",
-        'return Budget(mechanism.epsilon, getattr(mechanism, "delta", 0), unit=unit)',
-        'return Budget(mechanism.epsilon, getattr(mechanism, "delta", 0))',
+        "return budget_of(budget, unit, epsilon, delta)",
+        "return budget_of(budget, None, epsilon, delta)",
         _case("estimators", "PrivateNaiveBayes: laplace, plug-in", ADD_3),
         first=True,
     ),

@@ -264,7 +264,7 @@ MUTANTS = (
     ),
     Mutant(
         "a strict evaluation whose y numpy reads",
-        "estimators/reading.py",
+        "estimators/fitting.py",
         "column_of(y, NO_COLUMN, strict=strict)",
         "column_of(y, NO_COLUMN)",
         (f"{STRICT}::test_no_cell_refuses_an_evaluation_or_moves_another_row",),

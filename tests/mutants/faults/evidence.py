@@ -227,7 +227,7 @@ MUTANTS = (
     ),
     Mutant(
         "the rhos of blocks that add up to more than rho",
-        "mechanisms/additive/blocks.py",
+        "mechanisms/additive/plans.py",
         "    total = sum(parts.values())\n",
         "    total = PARTS\n",
         (f"{REPRODUCTION}::test_the_rhos_of_residual_blocks_add_up_to_no_more_than_rho",),

@@ -121,14 +121,14 @@ MUTANTS = (
     ),
     Mutant(
         "a block whose subsets are not there",
-        "mechanisms/additive/blocks.py",
+        "mechanisms/additive/plans.py",
         "any(2 ** len(block) > len(found) for block in found)",
         "False",
         (f"{LIMITS}::test_a_block_of_many_names_is_refused_by_its_number_of_subsets",),
     ),
     Mutant(
         "blocks of any number of coefficients",
-        "mechanisms/additive/blocks.py",
+        "mechanisms/additive/plans.py",
         "if (size := sum(math.prod(block_shape(network, block)) for block in blocks)) > MAX_FAMILY_CELLS:",
         "if size := 0:",
         (f"{MOVED}::test_blocks_of_absurdly_many_coefficients_are_refused_before_memory_is_taken",),

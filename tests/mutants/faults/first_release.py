@@ -656,7 +656,7 @@ MUTANTS = (
     ),
     Mutant(
         "Fourier re-run on negativity for free",
-        "mechanisms/additive/blocks.py",
+        "mechanisms/additive/plans.py",
         "        noisy = with_noise(self.measurements, values, noise)\n",
         "        noisy = with_noise(self.measurements, values, noise)\n"
         "        if any(int(block.min()) < 0 for block in noisy.values()):\n"
@@ -679,14 +679,14 @@ MUTANTS = (
     ),
     Mutant(
         "exact n with the coefficients under add-remove",
-        "mechanisms/additive/blocks.py",
+        "mechanisms/additive/plans.py",
         "n = rows if unit.n_is_public else None",
         "n = rows",
         (f"{FOURIER}::test_the_same_released_integers_give_the_same_bytes",),
     ),
     Mutant(
         "sensitivity of contrasts without their multiplier",
-        "mechanisms/additive/blocks.py",
+        "mechanisms/additive/plans.py",
         "distances += multiplier * np.abs(",
         "distances += np.abs(",
         (f"{SENSITIVITY}::test_the_joint_sensitivity_is_the_maximum_over_all_pairs_of_rows",),
@@ -694,21 +694,21 @@ MUTANTS = (
     ),
     Mutant(
         "residual blocks that each take the whole rho",
-        "mechanisms/additive/blocks.py",
+        "mechanisms/additive/plans.py",
         "scale(moved[block], Fraction(part, total))",
         "scale(moved[block], Fraction(1))",
         (f"{RESIDUAL}::test_the_largest_renyi_divergence_over_all_neighbours_is_rho",),
     ),
     Mutant(
         "squared contrasts of one row for a person of several",
-        "mechanisms/additive/blocks.py",
+        "mechanisms/additive/plans.py",
         "return int(squares.max()) * unit.rows_per_person**2",
         "return int(squares.max()) * unit.rows_per_person",
         (f"{RESIDUAL}::test_the_sensitivity_of_a_block_is_the_largest_over_its_cells",),
     ),
     Mutant(
         "pseudo-records from the data",
-        "mechanisms/additive/blocks.py",
+        "mechanisms/additive/plans.py",
         "self.grid, self.step, self.pseudo_records)",
         "self.grid, self.step, self.pseudo_records and self.pseudo_records - rows)",
         (f"{NONNEGATIVITY}::test_pseudo_records_are_uniform_and_recorded",),

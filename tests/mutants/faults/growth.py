@@ -35,7 +35,7 @@ MUTANTS = (
     ),
     Mutant(
         "a graph chosen before there is known to be room for the choice",
-        "estimators/graphs/measured_pairs.py",
+        "estimators/measured_pairs.py",
         "    check_choosing(task.constraints)\n",
         "",
         (f"{MEMORY}::test_what_is_refused_for_memory_is_not_charged",),

@@ -9,14 +9,14 @@ AVERAGING = "tests/inference/graphs/test_averaging.py"
 MUTANTS = (
     Mutant(
         "a second release that spends all of epsilon again",
-        "estimators/graphs/measured_pairs.py",
+        "estimators/measured_pairs.py",
         "epsilon = task.epsilon * (1 - FIRST if _asks_first(task) else 1)",
         "epsilon = task.epsilon",
         (f"{LEARNING}::test_what_is_charged_is_what_was_asked_and_planned",),
     ),
     Mutant(
         "pairs that are picked by the exact number of rows",
-        "estimators/graphs/measured_pairs.py",
+        "estimators/measured_pairs.py",
         "n = _rows_in(releases[0])",
         "n = float(max(1, _counted(task, rows, _narrowest(task)).sensitive_rows))",
         (
@@ -82,14 +82,14 @@ MUTANTS = (
     ),
     Mutant(
         "all pairs of a wide domain taken to depend",
-        "estimators/graphs/measured_pairs.py",
+        "estimators/measured_pairs.py",
         "depend = min(1.0, DEPENDENT / (len(names) - 1))",
         "depend = 1.0",
         ("tests/estimators/test_learning.py::test_the_wider_a_domain_the_more_its_variables_get_of_what_pairs_have",),
     ),
     Mutant(
         "blocks of a record that are not all of any tables'",
-        "mechanisms/additive/blocks.py",
+        "mechanisms/additive/plans.py",
         "return tables if has_blocks(tables, found) else None",
         "return tables",
         ("tests/mechanisms/test_reproduction.py::test_blocks_of_a_record_are_all_blocks_of_some_tables",),

@@ -94,7 +94,7 @@ MUTANTS = (
     ),
     Mutant(
         "ragged labels converted by numpy in the open",
-        "estimators/reading.py",
+        "estimators/fitting.py",
         "cells_of(y) if strict else array_of(y, problem)",
         "np.asarray(y)",
         (f"{CONVERSION}::test_ragged_rows_do_not_say_how_many_they_are",),

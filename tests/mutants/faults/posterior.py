@@ -33,15 +33,15 @@ MUTANTS = (
     Mutant(
         "a path along pairs of states read backwards",
         "models/hmm.py",
-        "_moves(states[:, :, t - 1], states[:, :, t], size)",
-        "_moves(states[:, :, t], states[:, :, t - 1], size)",
+        "states[:, :, t - 1], states[:, :, t]), 1.0)",
+        "states[:, :, t], states[:, :, t - 1]), 1.0)",
         (f"{PATHS}::test_no_path_is_more_likely_and_none_is_impossible",),
     ),
     Mutant(
         "a path of pairs that are not of their state",
         "models/hmm.py",
-        "    return pairs / np.maximum(pairs.sum(axis=2, keepdims=True), 1.0)\n",
-        "    return pairs / np.maximum(pairs.sum(axis=(1, 2), keepdims=True), 1.0)\n",
+        "pairs / np.maximum(pairs.sum(axis=2, keepdims=True), 1.0)",
+        "pairs / np.maximum(pairs.sum(axis=(1, 2), keepdims=True), 1.0)",
         (f"{PATHS}::test_no_path_is_more_likely_and_none_is_impossible",),
     ),
     Mutant(

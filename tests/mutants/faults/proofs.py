@@ -9,7 +9,7 @@ COMPOSITION, SELECTION = "tests/privacy/test_composition.py", "tests/privacy/tes
 MUTANTS = (
     Mutant(
         "parities that never change",
-        "mechanisms/additive/blocks.py",
+        "mechanisms/additive/plans.py",
         "np.indices((2,) * len(block)).sum(axis=0) % 2",
         "np.indices((2,) * len(block)).sum(axis=0) * 0",
         (f"{SENSITIVITY}::test_the_parity_sensitivity_of_a_clique_and_of_naive_bayes",),

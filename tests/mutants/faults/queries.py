@@ -122,14 +122,14 @@ MUTANTS = (
     ),
     Mutant(
         "slopes without a prior",
-        "models/pair_moments.py",
+        "models/projection.py",
         "np.eye(square.shape[1])",
         "1e-6 * np.eye(square.shape[1])",
         (f"{PAIRS}::test_a_level_that_drowns_in_its_noise_keeps_to_the_prior",),
     ),
     Mutant(
         "pairs of independent variables with the noise of their interaction alone",
-        "models/pair_moments.py",
+        "models/projection.py",
         "(values + noise(variance, size - 1)) @",
         "(values + 0 * noise(variance, size - 1)) @",
         (f"{PAIRS}::test_moments_are_drawn_with_the_covariance_of_the_noise",),

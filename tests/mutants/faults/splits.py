@@ -96,20 +96,19 @@ MUTANTS = (
     Mutant(
         "the evaluation costs the whole again",
         CODE,
-        "PrivacyCost(whole.epsilon - changed * fit))",
-        "PrivacyCost(whole.epsilon))",
+        "PrivacyCost(whole.epsilon - changed * fit)",
+        "PrivacyCost(whole.epsilon)",
         (REPLACED,),
     ),
     Mutant(
         "the call is charged after the fits",
         CODE,
-        "    receipt = budget.charge(_event(plan))\n"
+        "    receipt = budget.charge(plan.whole)\n"
         "    scope = RowsRecord(budget.identity, receipts=() if receipt is None else (receipt.digest,))\n"
-        "    return _validated(estimator, rows, folds, plan, budget.unit, scope, judged, interval, source)\n",
+        "    evaluation, parts = _validated(estimator, rows, folds, plan, budget.unit, judged, interval, source)\n",
         "    scope = RowsRecord(budget.identity)\n"
-        "    found = _validated(estimator, rows, folds, plan, budget.unit, scope, judged, interval, source)\n"
-        "    budget.charge(_event(plan))\n"
-        "    return found\n",
+        "    evaluation, parts = _validated(estimator, rows, folds, plan, budget.unit, judged, interval, source)\n"
+        "    budget.charge(plan.whole)\n",
         (f"{VALIDATION}::test_the_charge_comes_first_and_stands",),
     ),
     Mutant(

@@ -14,14 +14,14 @@ MUTANTS = (
     ),
     Mutant(
         "a y of another name taken for the target",
-        "estimators/reading.py",
+        "estimators/fitting.py",
         "if name is not None and name != target:",
         "if False:",
         (f"{TARGETS}::test_a_y_of_another_name_is_refused_and_its_name_is_not_repeated",),
     ),
     Mutant(
         "columns demanded at predict that nobody declared",
-        "estimators/reading.py",
+        "estimators/fitting.py",
         "frame: Any = declared_columns(table_frame(X), declared, list(like))",
         "frame: Any = table_frame(X)",
         (f"{TARGETS}::test_columns_that_nobody_declared_do_not_matter_at_fit_or_later",),

@@ -1,14 +1,12 @@
 """The method ``"pairs"``: tables are measured once, and the graph is chosen from the release, for free.
 
-The choice of tables depends on their noise, on the approximate number of rows, and on the domain. Where the
-number of rows is private and ``n`` is not given, a small part of epsilon measures one narrow variable first, whose
-total is a noisy number of rows.
-
-A plan is judged by the expected mean total variation of all pairs: the error of both variables, and for a measured pair
-its noise, which shrinking keeps below the error of independence; a pair without a table has that error. With
-Gaussian noise under add-remove, narrow pairs and variables are measured in the residual basis (proofs.md P29), and the
-mean is over a range of strengths of dependence too. Where even tables of three variables would have little noise, all
-of them are measured beside all pairs, if the joint of the domain is written down.
+The choice of tables depends on their noise, on the domain, and on about how many rows there are: where that is private
+and ``n`` is not given, the total of one narrow variable, measured first. A plan is judged by the expected mean total
+variation of all pairs: the error of both variables, and for a measured pair its noise, which shrinking keeps below the
+error of independence; a pair without a table has that error. With Gaussian noise under add-remove, narrow pairs and
+variables are measured in the residual basis (proofs.md P29), and the mean is over a range of strengths of dependence
+too. Where even tables of three variables would have little noise, all of them are measured beside all pairs, if the
+joint of the domain is written down.
 """
 
 from __future__ import annotations
@@ -22,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.estimators.graphs.task import Learner, Task, in_turn
-from dpgraph.estimators.reading import stays_in_place
+from dpgraph.estimators.fitting import stays_in_place
+from dpgraph.estimators.parts import Learner, Task, in_turn
 from dpgraph.inference.graphs.choosing import check_choosing, choose_within
 from dpgraph.inference.graphs.constraints import Limits
 from dpgraph.inference.graphs.learned import LearnedNetwork
@@ -74,11 +72,22 @@ def designed(constraints: Limits, mechanism: Mechanism, unit: PrivacyUnit, n: fl
     """The margins that are expected to give the best network of about n rows, and the mechanism in their basis."""
     domain, how = constraints.domain, mechanism
     triples = with_triples(constraints, mechanism, unit)
-    if triples is not None and _noise_of_triples(*triples, unit) <= BEARABLE * n:
-        return triples
+    if triples is not None:
+        margins, made = triples
+        variances, wide = made.variance(margins, unit), [table for table in margins.tables if len(table) == 3]
+        moved = [PER_CELL * margins.cells(table) * math.sqrt(variances[table]) for table in wide]  # rows, by noise
+        if sum(moved) <= BEARABLE * n * len(wide):
+            return triples
     if isinstance(mechanism, GaussianMechanism) and _may_split(domain, mechanism, unit, 2):
         how = replace(mechanism, basis="residual")
-    return min(_candidates(domain, how), key=lambda margins: expected_error(margins, how, unit, n)), how
+
+    def error(margins: Margins) -> float:
+        """The expected mean total variation of all pairs."""
+        if isinstance(how, GaussianMechanism) and how.basis == "residual":
+            return _error_of_blocks(margins, float(how.mu_squared) / 2 / unit.rows_per_person**2, n)
+        return _error_of_tables(margins, how.event(margins, unit), unit, n)
+
+    return min(_candidates(domain, how), key=error), how
 
 
 def with_triples(
@@ -93,13 +102,6 @@ def with_triples(
     pairs, triples = ([*combinations(domain.names, size)] for size in (2, 3))
     shares = [PAIRS_COUNTED] * len(pairs) + [1] * len(triples)
     return Margins.of_tables(domain, [*pairs, *triples], shares), replace(mechanism, basis="residual")
-
-
-def _noise_of_triples(margins: Margins, mechanism: GaussianMechanism, unit: PrivacyUnit) -> float:
-    """The expected number of rows that noise moves in a table of three variables, on average."""
-    spread = {table: math.sqrt(variance) for table, variance in mechanism.variance(margins, unit).items()}
-    moved = [PER_CELL * margins.cells(table) * spread[table] for table in margins.tables if len(table) == 3]
-    return sum(moved) / len(moved)
 
 
 def _may_split(domain: Domain, mechanism: GaussianMechanism, unit: PrivacyUnit, size: int) -> bool:
@@ -144,13 +146,6 @@ def _shared(domain: Domain, pairs: list[Family], how: Mechanism) -> Iterator[Mar
         beside = singles if alone else outside
         each = max(1, round(1000 * alone / (1 - alone) * len(pairs) / len(singles))) if alone else 1000
         yield Margins.of_tables(domain, [*tables, *beside], [1000] * len(tables) + [each] * len(beside))
-
-
-def expected_error(margins: Margins, mechanism: Mechanism, unit: PrivacyUnit, n: float) -> float:
-    """The expected mean total variation of all pairs."""
-    if isinstance(mechanism, GaussianMechanism) and mechanism.basis == "residual":
-        return _error_of_blocks(margins, float(mechanism.mu_squared) / 2 / unit.rows_per_person**2, n)
-    return _error_of_tables(margins, mechanism.event(margins, unit), unit, n)
 
 
 def _error_of_tables(margins: Margins, event: Event, unit: PrivacyUnit, n: float) -> float:
