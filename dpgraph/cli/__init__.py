@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+import dpgraph as dg
 from dpgraph.cli.auditing import audit
 from dpgraph.cli.budgets import SPENDING, read_defaults
 from dpgraph.cli.exit_codes import ended
@@ -33,11 +34,10 @@ class _Refusing(click.Group):
         sys.exit(ended(lambda: run(*args, standalone_mode=False, **settings)))
 
     def invoke(self, ctx: click.Context) -> Any:
-        from dpgraph.privacy.errors import DPGraphError
 
         try:
             return super().invoke(ctx)
-        except DPGraphError as error:
+        except dg.errors.DPGraphError as error:
             raise click.ClickException(f"{error} [{type(error).__name__}]") from None
 
 

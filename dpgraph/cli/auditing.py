@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from dpgraph.cli.budgets import unit_of
+import dpgraph as dg
 from dpgraph.cli.options import DELTA, EPSILON, HTML, JSON, NEIGHBOURS, ROWS_PER_PERSON, Known, number, whole, writable
 from dpgraph.cli.output import show, write_page
 
@@ -44,7 +44,7 @@ def audit(
     ctx: click.Context,
     network: str,
     mechanisms: tuple[str, ...],
-    neighbours: str,
+    neighbours: Any,
     rows_per_person: int,
     pipeline: str | None,
     as_json: bool,
@@ -59,13 +59,11 @@ def audit(
     page = None if html is None else writable(html, ".html")
     asked["pipeline"] = None if pipeline is None else function_of(pipeline)
     from dpgraph.analysis.choice import mechanism_named
-    from dpgraph.audit import report
-    from dpgraph.files.networks import read_network
 
-    graph, unit = read_network(network), unit_of(neighbours, rows_per_person)
+    graph, unit = dg.read_network(network), dg.PrivacyUnit(neighbours, rows_per_person)
     promise = {"epsilon": asked["epsilon"], "delta": asked["delta"], "unit": unit}
     chosen: Any = [mechanism_named(name, graph, **promise) if name == "auto" else name for name in mechanisms]
-    found = report(graph, mechanisms=chosen or None, unit=unit, progress=True, **asked)
+    found = dg.audit.report(graph, mechanisms=chosen or None, unit=unit, progress=True, **asked)
     if page is not None:
         write_page(found, page)
     show(found.to_json() if as_json else f"{network}: {found!r}")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import dpgraph as dg
 from dpgraph.cli.budgets import Payer, charging, only_priced, spends
 from dpgraph.cli.options import (
     DELTA,
@@ -23,14 +24,6 @@ from dpgraph.cli.options import (
     writable,
 )
 from dpgraph.cli.output import delivering, plain, records, save_charged, say, show, show_json, telling
-
-if TYPE_CHECKING:
-    from dpgraph.inference.graphs.learned import LearnedNetwork
-    from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-    from dpgraph.models.hmm import HiddenMarkovModel
-    from dpgraph.privacy.records import PrivacyUnit
-    from dpgraph.structure.design import LinearDesign
-    from dpgraph.structure.network import Network
 
 
 class States(click.ParamType):
@@ -49,7 +42,7 @@ SUPPOSED = whole("--n", 1, help="For --dry-run: a public or supposed number of r
 MOST_FAMILIES = 10
 
 
-def _show_errors(network: Network, mechanism: LaplaceMechanism, unit: PrivacyUnit, n: int | None) -> None:
+def _show_errors(network: dg.Network, mechanism: dg.LaplaceMechanism, unit: dg.PrivacyUnit, n: int | None) -> None:
     """Prints the expected error of each table, the largest first."""
     from dpgraph.analysis.cost import expected_errors
 
@@ -63,14 +56,13 @@ def _show_errors(network: Network, mechanism: LaplaceMechanism, unit: PrivacyUni
         show("Give --n for errors as a share of the rows.")
 
 
-def _show_standard_errors(design: LinearDesign, epsilon: str, n: int | None, unit: PrivacyUnit) -> None:
+def _show_standard_errors(design: dg.LinearDesign, epsilon: str, n: int | None, unit: dg.PrivacyUnit) -> None:
     """Prints the expected standard error of each coefficient, where the number of rows is given."""
     if n is None:
         show("Give --n for the expected standard errors of the coefficients.")
         return
-    from dpgraph.analysis.cost import privacy_cost
 
-    table: Any = privacy_cost(design, epsilon=epsilon, n=n, unit=unit)
+    table: Any = dg.privacy_cost(design, epsilon=epsilon, n=n, unit=unit)
     named = [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
     wanted = ("coefficient", "without", "with", "ratio", "noise share")
     show(f"\nexpected standard errors with n = {n}:\n{plain([{name: row[name] for name in wanted} for row in named])}")
@@ -99,26 +91,22 @@ def fit_naive_bayes(
     payer: Payer, rows: str, domain: str, target: str, n: int | None, out: Path | None, **how: Any
 ) -> None:
     """Fit a naive Bayes classifier of TARGET to ROWS."""
-    from dpgraph.files.networks import read_domain
     from dpgraph.inference.arguments import check_above_zero
-    from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-    from dpgraph.models.naive_bayes import naive_bayes_network
 
     check_above_zero("prior", how["prior"])
-    declared = read_domain(domain)
-    graph = naive_bayes_network(declared, target)
+    declared = dg.read_domain(domain)
+    graph = dg.naive_bayes_network(declared, target)
     budget = payer.budget()
-    if only_priced(payer, LaplaceMechanism(payer.epsilon).event(graph, budget.unit), budget):
+    if only_priced(payer, dg.LaplaceMechanism(payer.epsilon).event(graph, budget.unit), budget):
         from dpgraph.mechanisms.additive.laplace import label_first
 
         public = n if budget.unit.n_is_public else None
         _show_errors(graph, label_first(graph, target, payer.epsilon, budget.unit, public), budget.unit, n)
         return
-    from dpgraph.estimators.naive_bayes import PrivateNaiveBayes
 
     out = writable(out, ".json", ".npz", ".bif")
     with charging(budget):
-        classifier = PrivateNaiveBayes(declared, payer.epsilon, budget=budget, progress=True, **how)
+        classifier = dg.PrivateNaiveBayes(declared, payer.epsilon, budget=budget, progress=True, **how)
         fitted = classifier.fit(rows, target, person=payer.person)
         save_charged(fitted, out)
         say(f"wrote {out}: {fitted.posterior_.provenance}")
@@ -139,8 +127,7 @@ def fit_classifier(
 
     With --delta pairs of features are measured where that pays.
     """
-    from dpgraph.estimators.classifier import PrivateClassifier, charged_at_once
-    from dpgraph.files.networks import read_domain
+    from dpgraph.estimators.classifier import charged_at_once
 
     budget = payer.budget(delta)
     if only_priced(payer, charged_at_once(payer.epsilon, delta), budget):
@@ -148,7 +135,7 @@ def fit_classifier(
     out = writable(out, ".json", ".npz")
     with charging(budget):
         settings: Any = {"n": n, "budget": budget, "progress": True}
-        classifier = PrivateClassifier(read_domain(domain), None, payer.epsilon, delta, **settings)
+        classifier = dg.PrivateClassifier(dg.read_domain(domain), None, payer.epsilon, delta, **settings)
         fitted = classifier.fit(rows, target, person=payer.person)
         save_charged(fitted, out)
         say(f"wrote {out}: {fitted.model_.provenance}")
@@ -182,22 +169,17 @@ def fit_hmm(
 
     A person has an unknown number of entries, so with --person the neighbours are add-remove unless the cap is 1.
     """
-    from dpgraph.files.networks import read_domain
-    from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-    from dpgraph.models.hmm import hmm_network
-
-    declared = read_domain(domain)
-    graph = hmm_network(declared, how["sequence"], how["time"])
+    declared = dg.read_domain(domain)
+    graph = dg.hmm_network(declared, how["sequence"], how["time"])
     budget = payer.budget()
-    noise = LaplaceMechanism(payer.epsilon, tables="maximal")
+    noise = dg.LaplaceMechanism(payer.epsilon, tables="maximal")
     if only_priced(payer, noise.event(graph, budget.unit), budget):
         _show_errors(graph, noise, budget.unit, n)
         return
-    from dpgraph.estimators.hmm import PrivateHMM
 
     out = writable(out, ".json", ".npz")
     how |= {"person": payer.person, "rows_per_person": budget.unit.rows_per_person, "budget": budget}
-    fitted = PrivateHMM(states, declared, payer.epsilon, random_state=seed, progress=True, **how)
+    fitted = dg.PrivateHMM(states, declared, payer.epsilon, random_state=seed, progress=True, **how)
     with charging(budget):
         model = telling(lambda: fitted.fit(log))
         save_charged(model, out)
@@ -205,7 +187,7 @@ def fit_hmm(
         say(f"wrote {out}: {model.model_.provenance}")
 
 
-def _say_states(model: HiddenMarkovModel) -> None:
+def _say_states(model: dg.results.HiddenMarkovModel) -> None:
     """How the number of states was chosen, how many are used and how the chains mixed."""
     mixed = {name: f"{model.diagnostics[name]:.3g}" for name in ("r_hat", "effective_size")}
     if model.choice is not None:
@@ -229,24 +211,19 @@ def refit(model: str, states: int | str | None, out: Path, **how: Any) -> None:
 
     All cells are learned from, those that a fit in Python held out too.
     """
-    from dpgraph.files.documents import load, save
-    from dpgraph.models.hmm import HiddenMarkovModel
-    from dpgraph.models.markov_counts import fit_hmm
-    from dpgraph.privacy.errors import InferenceError
-
     out = writable(out, ".json", ".npz")
-    before = load(model, progress=True)
-    if not isinstance(before, HiddenMarkovModel):
-        raise InferenceError(
+    before = dg.load(model, progress=True)
+    if not isinstance(before, dg.results.HiddenMarkovModel):
+        raise dg.errors.InferenceError(
             f"refit takes a hidden Markov model; {model} holds a {type(before).__name__}, whose release is "
             "dg.load(path, release=True)"
         )
     how |= {"sequence": before.sequence, "time": before.time, "inference": before.inference}
     how |= {"sampler": before.sampler, "sequence_effects": bool(before.effects), "progress": True}
-    released = load(model, release=True, progress=True)
-    fitted = telling(lambda: fit_hmm(released, before.n_states if states is None else states, **how))
+    released = dg.load(model, release=True, progress=True)
+    fitted = telling(lambda: dg.fit_hmm(released, before.n_states if states is None else states, **how))
     with delivering(out):
-        save(fitted, out, release=released, progress=True)
+        dg.save(fitted, out, release=released, progress=True)
     _say_states(fitted)
     say(f"wrote {out}: {fitted.provenance}")
 
@@ -283,21 +260,16 @@ def fit_regression(
     **how: Any,
 ) -> None:
     """Fit a linear regression of TARGET to ROWS on all other variables of the domain file."""
-    from dpgraph.files.networks import read_design
-    from dpgraph.inference.regression.prior import RegressionPrior
-    from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-
-    design, prior = read_design(domain, target, on_missing=on_missing), RegressionPrior(typical=typical)
+    design, prior = dg.read_design(domain, target, on_missing=on_missing), dg.RegressionPrior(typical=typical)
     prior.centre(design)
     budget = payer.budget()
-    if only_priced(payer, LaplaceMechanism(payer.epsilon).event(design, budget.unit), budget):
+    if only_priced(payer, dg.LaplaceMechanism(payer.epsilon).event(design, budget.unit), budget):
         _show_standard_errors(design, payer.epsilon, n, budget.unit)
         return
-    from dpgraph.estimators.regression import PrivateLinearRegression
 
     out = writable(out, ".json", ".npz")
     how |= {"random_state": seed, "prior": prior, "budget": budget, "progress": True}
-    estimator = PrivateLinearRegression(design, epsilon=payer.epsilon, **how)
+    estimator = dg.PrivateLinearRegression(design, epsilon=payer.epsilon, **how)
     with charging(budget):
         fitted = telling(lambda: estimator.fit(rows, target, person=payer.person))
         learned = fitted.posterior_
@@ -327,8 +299,7 @@ def discover(payer: Payer, rows: str, declaration: str, delta: str, rare: float 
 
     The file that is written says how each variable was found, and by which charge.
     """
-    from dpgraph.estimators.discovering import discover, planned
-    from dpgraph.files.documents import save
+    from dpgraph.estimators.discovering import planned
     from dpgraph.files.networks import read_declaration
 
     partial, strict = read_declaration(declaration)
@@ -339,9 +310,9 @@ def discover(payer: Payer, rows: str, declaration: str, delta: str, rare: float 
     out = writable(out, ".toml")
     with charging(budget):
         asked: Any = settings | ({} if rare is None else {"rare": rare})
-        found = telling(lambda: discover(rows, partial, person=payer.person, progress=True, **asked))
+        found = telling(lambda: dg.discover(rows, partial, person=payer.person, progress=True, **asked))
         with delivering(out):
-            save(found, out)
+            dg.save(found, out)
         say(f"wrote {out}: {found.provenance}")
     show(plain(found.to_frame().reset_index().to_dict("records")))
 
@@ -379,31 +350,31 @@ def learn(
 ) -> None:
     """Learn a network of ROWS that have no graph: pairs are measured once, and the graph is chosen for free."""
     from dpgraph.estimators.learning import planned_events
-    from dpgraph.files.documents import save
-    from dpgraph.files.networks import read_domain
-    from dpgraph.inference.graphs.constraints import Constraints
 
     apart({"--out": out, "--release": release_out, "--model": model_out})
-    declared = read_domain(domain)
+    declared = dg.read_domain(domain)
     budget = payer.budget(settings["delta"])
     bounds = {name: settings.pop(name) for name in ("max_parents", "max_cells", "target")}
     edges = {name: [_edge(text) for text in settings.pop(name)] for name in ("required", "forbidden")}
     order = settings.pop("order")
     order = None if order is None else [name.strip() for name in order.split(",")]
-    settings |= {"epsilon": payer.epsilon, "budget": budget, "constraints": Constraints(order=order, **edges, **bounds)}
+    settings |= {
+        "epsilon": payer.epsilon,
+        "budget": budget,
+        "constraints": dg.Constraints(order=order, **edges, **bounds),
+    }
     if only_priced(payer, planned_events(declared, **settings), budget):
         return
-    from dpgraph.estimators.learning import learn_network
 
     out = writable(out, ".toml", ".json")
     beside = [None if path is None else writable(path, ".json", ".npz") for path in (release_out, model_out)]
     with charging(budget):
-        learned = telling(lambda: learn_network(rows, declared, person=payer.person, progress=True, **settings))
+        learned = telling(lambda: dg.learn_network(rows, declared, person=payer.person, progress=True, **settings))
         if beside[0] is not None:
             save_charged(learned.release, beside[0])
             say(f"wrote {beside[0]}")
         with delivering(out):
-            save(learned.network, out, progress=True)
+            dg.save(learned.network, out, progress=True)
         say(f"wrote {out}: {learned.provenance}; {learned.reason}")
         if beside[1] is not None:
             save_charged(learned.probabilities, beside[1])
@@ -415,7 +386,7 @@ def learn(
         say(f"how often each edge is chosen on draws of the pairs: --shares prints it; in Python it is in {where}")
 
 
-def _edges(learned: LearnedNetwork, shares: bool) -> list[dict[str, str]]:
+def _edges(learned: dg.results.LearnedNetwork, shares: bool) -> list[dict[str, str]]:
     """The edges, strongest first; with the share of draws that have them, a dash where that would cost epsilon."""
     if not shares:  # which ``learned.edges`` would compute
         found = sorted(learned.to_networkx().edges(data=True), key=lambda edge: -edge[2]["strength"])

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from dpgraph.cli.budgets import Payer, charging, only_priced, spends, unit_of
+import dpgraph as dg
+from dpgraph.cli.budgets import Payer, charging, only_priced, spends
 from dpgraph.cli.options import (
     DELTA,
     EPSILON,
@@ -28,10 +29,6 @@ from dpgraph.cli.output import delivering, plain, records, save_charged, say, sh
 from dpgraph.cli.queries import question_of
 from dpgraph.privacy.display import WIDTH, cell, escaped
 from dpgraph.waiting import waiting
-
-if TYPE_CHECKING:
-    from dpgraph.analysis.cost import PrivacyReport
-    from dpgraph.privacy.records import PrivacyUnit
 
 
 @click.command()
@@ -74,25 +71,23 @@ def cost(
     The page of --html has sliders for epsilon and n, and the network coloured by the cost of its tables.
     """
     page = None if html is None else writable(html, ".html")
-    from dpgraph.analysis.cost import privacy_cost
-    from dpgraph.files.networks import read_domain, read_network, read_probabilities
-    from dpgraph.models.naive_bayes import naive_bayes_network
+    from dpgraph.files.networks import read_probabilities
 
     if many is not None and target is None:
         raise click.UsageError("--rows needs --target; --n is for tables of any network")
     if target is not None and own:
         raise click.UsageError("--own needs NETWORK's own arcs, which --target does not read; leave one out")
-    if own:
-        subject = read_probabilities(network)
+    if target is not None:
+        subject = dg.naive_bayes_network(dg.read_domain(network), target)
     else:
-        subject = read_network(network) if target is None else naive_bayes_network(read_domain(network), target)
-    unit = unit_of(asked["neighbours"], asked["rows_per_person"])
+        subject = read_probabilities(network) if own else dg.read_network(network)
+    unit = dg.PrivacyUnit(asked["neighbours"], asked["rows_per_person"])
     if half_width is not None and question is None:
         raise click.UsageError("--half-width needs --question")
     graph, n = getattr(subject, "network", subject), many if asked["n"] is None else asked["n"]
     asked["n"] = n
     how = {"question": None if question is None else question_of(question, graph.domain), "progress": True}
-    report = privacy_cost(subject, epsilon=asked["epsilon"], delta=asked["delta"], n=n, unit=unit, **how)
+    report = dg.privacy_cost(subject, epsilon=asked["epsilon"], delta=asked["delta"], n=n, unit=unit, **how)
     plans = None if many is None else _plans(graph.domain, target, many, asked["epsilon"], asked["delta"], unit)
     needed = None
     if report.question is not None and half_width is not None:
@@ -126,11 +121,10 @@ def cost(
         show(f"plus or minus {half_width:g} needs about epsilon {needed:.3g}.")
 
 
-def _plans(domain: Any, target: Any, rows: int, epsilon: Any, delta: Any, unit: PrivacyUnit) -> list[dict[str, Any]]:
-    from dpgraph.estimators.classifier import PrivateClassifier
+def _plans(domain: Any, target: Any, rows: int, epsilon: Any, delta: Any, unit: dg.PrivacyUnit) -> list[dict[str, Any]]:
 
     with waiting("simulating classifiers", True):
-        found = PrivateClassifier(domain, target, epsilon, delta, unit=unit).plan(rows)
+        found = dg.PrivateClassifier(domain, target, epsilon, delta, unit=unit).plan(rows)
     return records(found.replace({"epsilon": {float("inf"): None}}).astype(object).to_dict("records"))
 
 
@@ -143,16 +137,16 @@ def _cheapest(plans: Sequence[Mapping[str, Any]]) -> str:
     return f"The cheapest within a point of no privacy: {best['plan']} at epsilon {best['epsilon']:g}."
 
 
-def _in_words(report: PrivacyReport, name: str, families: int, unit: PrivacyUnit) -> str:
+def _in_words(report: dg.results.PrivacyReport, name: str, families: int, unit: dg.PrivacyUnit) -> str:
     from dpgraph.analysis.cost import compared
-    from dpgraph.privacy.records import PrivacyCost
 
     listed = ", ".join(f"{name} {value}" for name, value in report.facts.items())
     arc = "".join(f"{fill(line, WIDTH)}\n" for line in report.arc_in_words())
     return (
         f"{name}: {report.facts['maximal tables']} maximal tables of "
         f"{families} families, {report.facts['cells']} cells\n{fill(listed, WIDTH)}\n"
-        f"{PrivacyCost(report.epsilon, report.delta)}, protecting {unit}\n{fill(str(report.risk), WIDTH)}\n\n"
+        f"{dg.results.PrivacyCost(report.epsilon, report.delta)}, protecting {unit}\n"
+        f"{fill(str(report.risk), WIDTH)}\n\n"
         f"{plain(compared(report.mechanism_rows))}\n\n{_notes(report.mechanism_rows)}\n\n"
         f"{fill(f'recommended: {report.recommended}', WIDTH, subsequent_indent='  ')}\n"
         f"{fill(escaped(report.reason), WIDTH)}\n\n"
@@ -182,7 +176,7 @@ def _families(rows: Sequence[Mapping[str, Any]]) -> str:
     return f"{shown}\nin every row: {once}" if same else shown
 
 
-def _advice(report: PrivacyReport, reached: Mapping[str, Any] | None) -> str:
+def _advice(report: dg.results.PrivacyReport, reached: Mapping[str, Any] | None) -> str:
     lines: list[str] = []
     if report.n is None:
         lines.append("Give --n, public or supposed, for tv and kl: whether the noise matters depends on the rows.")
@@ -219,27 +213,23 @@ def release(
     Algorithm 1 of Zhang et al. 2016 is --tables families --allocation uniform.
     """
     from dpgraph.analysis.choice import mechanism_named
-    from dpgraph.files.networks import read_network
-    from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 
-    graph = read_network(network)
+    graph = dg.read_network(network)
     epsilon, budget = payer.epsilon, payer.budget(delta)
     if tables or allocation:
         if mechanism not in ("auto", "laplace"):
             raise click.UsageError("--tables and --allocation are settings of --mechanism laplace")
-        chosen: Any = LaplaceMechanism(epsilon, tables=tables or "merged", allocation=allocation or "optimal")
+        chosen: Any = dg.LaplaceMechanism(epsilon, tables=tables or "merged", allocation=allocation or "optimal")
     else:
         with waiting("pricing", True):
             chosen = mechanism_named(mechanism, graph, epsilon=epsilon, delta=delta, unit=budget.unit)
     if only_priced(payer, chosen.event(graph, budget.unit), budget):
         return
-    from dpgraph.privacy.release import release as make_release
-    from dpgraph.statistics.counts import count
 
     out = writable(out, ".json", ".npz")
     whose = {"person": payer.person, "rows_per_person": budget.unit.rows_per_person} if payer.person else {}
     with charging(budget):
-        noisy = make_release(count(rows, graph, **whose, progress=True), chosen, budget=budget, progress=True)
+        noisy = dg.release(dg.count(rows, graph, **whose, progress=True), chosen, budget=budget, progress=True)
         save_charged(noisy, out)
         say(f"wrote {out}: {noisy.provenance}")
 
@@ -289,35 +279,30 @@ def posterior(
     **how: Any,
 ) -> None:
     """Learn the posterior of every probability table from a RELEASE; free."""
-    from dpgraph.files.documents import load, save
-    from dpgraph.files.networks import read_network
-    from dpgraph.inference import methods
-    from dpgraph.inference.posterior import posterior
     from dpgraph.privacy.records import released_value
 
     out = writable(out, ".json", ".npz", ".bif")
-    released, graph = load(source, progress=True), None if network is None else read_network(network)
+    released, graph = dg.load(source, progress=True), None if network is None else dg.read_network(network)
     if public is not None:
         if how["prior"] is not None:
             raise click.UsageError("--public is a prior; leave --prior out")
         subject = getattr(released_value(released)[0], "network", None) if graph is None else graph
         if subject is None:
             raise click.UsageError("--public is for a release of a network's tables")
-        from dpgraph.inference.network.public import PublicPrior
         from dpgraph.statistics.rows.codes import encode
 
         levels, columns = subject.domain.levels, encode(public, subject.domain).columns
-        how["prior"] = PublicPrior({name: [levels(name)[c] for c in column] for name, column in columns.items()})
+        how["prior"] = dg.PublicPrior({name: [levels(name)[c] for c in column] for name, column in columns.items()})
     if missing_because:
         said = (one.partition("=") for one in missing_because)
         how["missing_because"] = {name: causes.split(",") if causes else [] for name, _, causes in said}
-    chosen = methods.PlugIn(counts) if method == "plug-in" else method
-    learned: Any = telling(lambda: posterior(released, method=chosen, network=graph, progress=True, **how))
+    chosen = dg.methods.PlugIn(counts) if method == "plug-in" else method
+    learned: Any = telling(lambda: dg.posterior(released, method=chosen, network=graph, progress=True, **how))
     if facts := getattr(learned, "diagnostics", None):
         told = (
             f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}" for name, value in facts.items()
         )
         say(", ".join(told))
     with delivering(out):
-        telling(lambda: save(learned, out, progress=True))
+        telling(lambda: dg.save(learned, out, progress=True))
     say(f"wrote {out}: {learned.provenance}")

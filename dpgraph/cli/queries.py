@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import dpgraph as dg
 from dpgraph.cli.options import INTERVAL, JSON, choice, whole
 from dpgraph.cli.output import aligned, plain, records, say, show, show_json
 from dpgraph.privacy.display import escaped
 
 if TYPE_CHECKING:
     from dpgraph.analysis.question_cost import QuestionCost
-    from dpgraph.inference.queries.answer import Answer
 
 
 @click.command()
@@ -51,7 +51,6 @@ def query(
     target = "work" or ["work", "sex"] or {work = "Private"}; given = {sex = "F", age = ["17-25", "25-50"]}.
     """
     from dpgraph.files.queried import queried, read_questions
-    from dpgraph.inference.queries.asking import query as ask
 
     if bool(target) == (questions is not None):
         raise click.UsageError("give either --target or --questions")
@@ -64,9 +63,7 @@ def query(
         asked = [
             {"target": target_of(target, "--target", domain), **evidence, "interval": interval / 100, "method": method}
         ]
-    answers = [
-        ask(tables, question.pop("target"), question.pop("given", None), **question) for question in map(dict, asked)
-    ]
+    answers = [dg.query(tables, **question) for question in asked]
     causes = [] if n is None else [_cause(model, question, n) for question in asked]
     if as_json:
         plain = [_plain(question, answer) for question, answer in zip(asked, answers, strict=True)]
@@ -112,17 +109,15 @@ def effect(
     It is one only if the network's arcs are direct causes and every common cause is a variable of the network.
     """
     from dpgraph.files.queried import queried
-    from dpgraph.inference.graphs.constraints import Constraints
     from dpgraph.models.effect import ASSUMPTION
-    from dpgraph.models.effect import effect as effect_of
 
-    limits = Constraints(order=[one.strip() for one in order.split(",")]) if order else None
+    limits = dg.Constraints(order=[one.strip() for one in order.split(",")]) if order else None
     tables = queried(model, released=True, constraints=limits)
     domain = tables.network.domain
     asked = [target_of((text,), option, domain) for text, option in ((treatment, "--of"), (outcome, "--on"))]
     name, base = next(iter(asked[0].items())) if isinstance(asked[0], dict) else (asked[0], None)
     chosen = adjust if adjust == "auto" else [one.strip() for one in adjust.split(",") if one.strip()]
-    found = effect_of(tables, name, asked[1], chosen, baseline=base, within=within, interval=interval / 100)
+    found = dg.effect(tables, name, asked[1], chosen, baseline=base, within=within, interval=interval / 100)
     frame = found.to_frame()
     if as_json:
         settings = {"question": found.answer.question, "adjust": list(found.adjust), "reason": found.reason}
@@ -144,10 +139,9 @@ def effect(
 def regress(model: str, target: str, features: str, family: str, interval: float, as_json: bool) -> None:
     """Print the coefficients of a variable on others from MODEL, a release of tables or pairs too; free."""
     from dpgraph.files.queried import modelled
-    from dpgraph.models.projection import regression
 
     names = [one.strip() for one in features.split(",") if one.strip()]
-    found = regression(modelled(model, released=True), target, names, family, interval=interval / 100)  # type: ignore[arg-type]
+    found = dg.regression(modelled(model, released=True), target, names, family, interval=interval / 100)  # type: ignore[arg-type]
     rows = found.to_frame().to_dict("records")
     if as_json:
         settings = {"target": target, "features": names, "family": family, "interval": found.interval}
@@ -164,9 +158,8 @@ MECHANISMS = {"LaplaceMechanism": "laplace", "GaussianMechanism": "gaussian", "F
 def _cause(model: str, question: dict[str, Any], n: int) -> QuestionCost:
     """How wide this answer's interval is expected to be under the release of a saved posterior, and without noise."""
     from dpgraph.analysis.question_cost import SETTINGS, question_cost
-    from dpgraph.files.documents import load
 
-    learned = load(model, progress=True)
+    learned = dg.load(model, progress=True)
     made = getattr(learned, "provenance", None)
     if made is None or made.event.mechanism not in MECHANISMS or not hasattr(learned, "mean"):
         raise click.UsageError("--n is for the posterior of one release of noisy tables, saved as .json")
@@ -186,7 +179,7 @@ def _cause(model: str, question: dict[str, Any], n: int) -> QuestionCost:
 NUMBERS = {"probability": "predictive", "mean": "mean", "sd": "sd", "low": "low", "high": "high"}
 
 
-def _plain(question: dict[str, Any], answer: Answer) -> dict[str, Any]:
+def _plain(question: dict[str, Any], answer: dg.results.Answer) -> dict[str, Any]:
     entries = [
         {"level": label[0] if len(label) == 1 else dict(zip(answer.columns, label, strict=True))}
         | {name: float(getattr(answer, attribute)[entry]) for name, attribute in NUMBERS.items()}
@@ -202,7 +195,7 @@ def _plain(question: dict[str, Any], answer: Answer) -> dict[str, Any]:
     }
 
 
-def _table(answer: Answer) -> str:
+def _table(answer: dg.results.Answer) -> str:
     assert answer.predictive is not None
     known = len(answer.draws) > 1 or answer.error is not None
     header = [*map(escaped, answer.columns), *(["mean", "low", "high", "predictive"] if known else ["probability"])]
