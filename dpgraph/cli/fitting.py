@@ -8,21 +8,8 @@ from typing import Any
 import click
 
 import dpgraph as dg
+from dpgraph.cli import options
 from dpgraph.cli.budgets import Payer, charging, only_priced, spends
-from dpgraph.cli.options import (
-    DELTA,
-    INFERENCE,
-    JSON,
-    OUT,
-    OUT_PATH,
-    OUT_UNLESS_DRY,
-    SEED,
-    apart,
-    choice,
-    number,
-    whole,
-    writable,
-)
 from dpgraph.cli.output import delivering, plain, records, save_charged, say, show, show_json, telling
 
 
@@ -37,7 +24,7 @@ class States(click.ParamType):
 
 
 #: A number of rows to judge what a dry run prices by.
-SUPPOSED = whole("--n", 1, help="For --dry-run: a public or supposed number of rows, for relative errors.")
+SUPPOSED = options.whole("--n", 1, help="For --dry-run: a public or supposed number of rows, for relative errors.")
 #: The most families that a dry run shows.
 MOST_FAMILIES = 10
 
@@ -63,9 +50,8 @@ def _show_standard_errors(design: dg.LinearDesign, epsilon: str, n: int | None, 
         return
 
     table: Any = dg.privacy_cost(design, epsilon=epsilon, n=n, unit=unit)
-    named = [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
-    wanted = ("coefficient", "without", "with", "ratio", "noise share")
-    show(f"\nexpected standard errors with n = {n}:\n{plain([{name: row[name] for name in wanted} for row in named])}")
+    wanted = ["coefficient", "without", "with", "ratio", "noise share"]
+    show(f"\nexpected standard errors with n = {n}:\n{plain(table[wanted].to_dict('records'))}")
     show(
         "without, with: standard errors without and with privacy, for features spread evenly\n"
         "noise share: noise on the products of features over the products, in their weakest direction;\n"
@@ -83,10 +69,10 @@ def fit() -> None:
 @click.option("--domain", required=True, help="A TOML file that declares the features and the target.")
 @click.option("--target", required=True, help="The variable to predict.")
 @click.option("--prior", type=float, default=1.0, help="Dirichlet concentration of every cell.")
-@INFERENCE
+@options.INFERENCE
 @spends
 @SUPPOSED
-@OUT_UNLESS_DRY
+@options.OUT_UNLESS_DRY
 def fit_naive_bayes(
     payer: Payer, rows: str, domain: str, target: str, n: int | None, out: Path | None, **how: Any
 ) -> None:
@@ -104,22 +90,21 @@ def fit_naive_bayes(
         _show_errors(graph, label_first(graph, target, payer.epsilon, budget.unit, public), budget.unit, n)
         return
 
-    out = writable(out, ".json", ".npz", ".bif")
+    out = options.writable(out, ".json", ".npz", ".bif")
     with charging(budget):
         classifier = dg.PrivateNaiveBayes(declared, payer.epsilon, budget=budget, progress=True, **how)
         fitted = classifier.fit(rows, target, person=payer.person)
-        save_charged(fitted, out)
-        say(f"wrote {out}: {fitted.posterior_.provenance}")
+        save_charged(fitted, out, fitted.posterior_.provenance)
 
 
 @fit.command("classifier")
 @click.argument("rows")
 @click.option("--domain", required=True, help="A TOML file that declares the features and the target.")
 @click.option("--target", required=True, help="The variable to predict.")
-@DELTA
+@options.DELTA
 @spends
 @SUPPOSED
-@OUT_UNLESS_DRY
+@options.OUT_UNLESS_DRY
 def fit_classifier(
     payer: Payer, rows: str, domain: str, target: str, delta: str, n: int | None, out: Path | None
 ) -> None:
@@ -132,13 +117,12 @@ def fit_classifier(
     budget = payer.budget(delta)
     if only_priced(payer, charged_at_once(payer.epsilon, delta), budget):
         return
-    out = writable(out, ".json", ".npz")
+    out = options.writable(out, ".json", ".npz")
     with charging(budget):
         settings: Any = {"n": n, "budget": budget, "progress": True}
         classifier = dg.PrivateClassifier(dg.read_domain(domain), None, payer.epsilon, delta, **settings)
         fitted = classifier.fit(rows, target, person=payer.person)
-        save_charged(fitted, out)
-        say(f"wrote {out}: {fitted.model_.provenance}")
+        save_charged(fitted, out, fitted.model_.provenance)
     show(plain([{str(name): value for name, value in row.items()} for row in fitted.choice_.to_dict("records")]))
 
 
@@ -148,20 +132,20 @@ def fit_classifier(
 @click.option("--sequence", required=True, help="The variable whose levels are the sequences, such as region.")
 @click.option("--time", required=True, help="The variable whose levels are the time steps, in order, such as month.")
 @click.option("--states", type=States(), required=True, help='The number of hidden states, or "auto".')
-@whole("--most-states", 1, 5, 'What "auto" tries.')
+@options.whole("--most-states", 1, 5, 'What "auto" tries.')
 @click.option(
     "--sequence-effects/--no-sequence-effects",
     default=None,
     help="Whether sequences differ whatever their state; by default with --states auto alone.",
 )
-@INFERENCE
-@choice("--sampler", ["blocked", "collapsed"], "blocked")
-@whole("--iterations", 1, 200, "Draws of each chain.")
-@whole("--burn-in", 0, 100, "Sweeps before them.")
-@SEED
+@options.INFERENCE
+@options.choice("--sampler", ["blocked", "collapsed"], "blocked")
+@options.whole("--iterations", 1, 200, "Draws of each chain.")
+@options.whole("--burn-in", 0, 100, "Sweeps before them.")
+@options.SEED
 @spends
 @SUPPOSED
-@OUT_UNLESS_DRY
+@options.OUT_UNLESS_DRY
 def fit_hmm(
     payer: Payer, log: str, domain: str, states: Any, n: int | None, seed: int | None, out: Path | None, **how: Any
 ) -> None:
@@ -177,14 +161,13 @@ def fit_hmm(
         _show_errors(graph, noise, budget.unit, n)
         return
 
-    out = writable(out, ".json", ".npz")
+    out = options.writable(out, ".json", ".npz")
     how |= {"person": payer.person, "rows_per_person": budget.unit.rows_per_person, "budget": budget}
     fitted = dg.PrivateHMM(states, declared, payer.epsilon, random_state=seed, progress=True, **how)
     with charging(budget):
         model = telling(lambda: fitted.fit(log))
-        save_charged(model, out)
+        save_charged(model, out, model.model_.provenance)
         _say_states(model.model_)
-        say(f"wrote {out}: {model.model_.provenance}")
 
 
 def _say_states(model: dg.results.HiddenMarkovModel) -> None:
@@ -202,24 +185,24 @@ def _say_states(model: dg.results.HiddenMarkovModel) -> None:
 @click.option(
     "--states", type=States(), default=None, help='The number of hidden states, or "auto"; as before if absent.'
 )
-@whole("--iterations", 1, 2000, "Draws of each chain.")
-@whole("--burn-in", 0, 1000, "Sweeps before them.")
-@whole("--seed", 0, 0, "Of the draws.")
-@OUT
+@options.whole("--iterations", 1, 2000, "Draws of each chain.")
+@options.whole("--burn-in", 0, 1000, "Sweeps before them.")
+@options.whole("--seed", 0, 0, "Of the draws.")
+@options.OUT
 def refit(model: str, states: int | str | None, out: Path, **how: Any) -> None:
     """Learn a hidden Markov MODEL again, from the release that its file keeps; free, and no rows are read.
 
     All cells are learned from, those that a fit in Python held out too.
     """
-    out = writable(out, ".json", ".npz")
+    out = options.writable(out, ".json", ".npz")
     before = dg.load(model, progress=True)
     if not isinstance(before, dg.results.HiddenMarkovModel):
         raise dg.errors.InferenceError(
             f"refit takes a hidden Markov model; {model} holds a {type(before).__name__}, whose release is "
             "dg.load(path, release=True)"
         )
-    how |= {"sequence": before.sequence, "time": before.time, "inference": before.inference}
-    how |= {"sampler": before.sampler, "sequence_effects": bool(before.effects), "progress": True}
+    how |= {name: getattr(before, name) for name in ("sequence", "time", "inference", "sampler")}
+    how |= {"sequence_effects": bool(before.effects), "progress": True}
     released = dg.load(model, release=True, progress=True)
     fitted = telling(lambda: dg.fit_hmm(released, before.n_states if states is None else states, **how))
     with delivering(out):
@@ -233,10 +216,10 @@ def refit(model: str, states: int | str | None, out: Path, **how: Any) -> None:
 @click.option("--domain", required=True, help="A TOML file: numbers as { bounds = [low, high] }, others by levels.")
 @click.option("--target", required=True, help="The variable to predict, which has bounds.")
 @click.option("--typical", type=float, default=None, help="A typical value of the target, from public knowledge.")
-@INFERENCE
-@whole("--draws", 1, 2000, "From the posterior.")
-@SEED
-@choice(
+@options.INFERENCE
+@options.whole("--draws", 1, 2000, "From the posterior.")
+@options.SEED
+@options.choice(
     "--on-missing",
     ["error", "drop"],
     "error",
@@ -244,8 +227,8 @@ def refit(model: str, states: int | str | None, out: Path, **how: Any) -> None:
 )
 @spends
 @SUPPOSED
-@JSON
-@OUT_UNLESS_DRY
+@options.JSON
+@options.OUT_UNLESS_DRY
 def fit_regression(
     payer: Payer,
     rows: str,
@@ -267,14 +250,13 @@ def fit_regression(
         _show_standard_errors(design, payer.epsilon, n, budget.unit)
         return
 
-    out = writable(out, ".json", ".npz")
+    out = options.writable(out, ".json", ".npz")
     how |= {"random_state": seed, "prior": prior, "budget": budget, "progress": True}
     estimator = dg.PrivateLinearRegression(design, epsilon=payer.epsilon, **how)
     with charging(budget):
         fitted = telling(lambda: estimator.fit(rows, target, person=payer.person))
         learned = fitted.posterior_
-        save_charged(fitted, out)
-        say(f"wrote {out}: {learned.provenance}")
+        save_charged(fitted, out, learned.provenance)
         shown = learned.coefficients()
         if as_json:
             table = records(shown.reset_index(names="name").to_dict("records"))
@@ -290,10 +272,10 @@ def fit_regression(
     required=True,
     help="A TOML file: age = { numbers = [0, 120] } and job = { words = true } are found, a list of levels stays.",
 )
-@DELTA
-@number("--rare", 1, help="Levels of a smaller share of the rows become 'other'; .005 if absent.")
+@options.DELTA
+@options.number("--rare", 1, help="Levels of a smaller share of the rows become 'other'; .005 if absent.")
 @spends
-@OUT_UNLESS_DRY
+@options.OUT_UNLESS_DRY
 def discover(payer: Payer, rows: str, declaration: str, delta: str, rare: float | None, out: Path | None) -> None:
     """Find the bins and levels that a declaration leaves open in ROWS, with a part of the budget.
 
@@ -307,7 +289,7 @@ def discover(payer: Payer, rows: str, declaration: str, delta: str, rare: float 
     settings: Any = {"epsilon": payer.epsilon, "delta": delta, "budget": budget, "strict": strict}
     if only_priced(payer, planned(partial, **settings).event, budget):
         return
-    out = writable(out, ".toml")
+    out = options.writable(out, ".toml")
     with charging(budget):
         asked: Any = settings | ({} if rare is None else {"rare": rare})
         found = telling(lambda: dg.discover(rows, partial, person=payer.person, progress=True, **asked))
@@ -320,24 +302,24 @@ def discover(payer: Payer, rows: str, declaration: str, delta: str, rare: float 
 @click.command()
 @click.argument("rows")
 @click.option("--domain", required=True, help="The variables and their levels, declared.")
-@DELTA
+@options.DELTA
 @click.option("--method", default="auto", help="The method; auto tells its choice and the reason.")
-@whole("--max-parents", 0, help="The most parents of a variable.")
-@whole("--max-cells", 1, help="The most cells of a family's table.")
+@options.whole("--max-parents", 0, help="The most parents of a variable.")
+@options.whole("--max-cells", 1, help="The most cells of a family's table.")
 @click.option("--required", metavar="A->B", multiple=True, help="An edge that must be there; may be repeated.")
 @click.option("--forbidden", metavar="A->B", multiple=True, help="An edge that must not be; may be repeated.")
 @click.option("--order", metavar="A,B,...", help="Variables first to last: no edge leads backwards.")
 @click.option("--target", help="A variable that is a parent of every other: tree-augmented naive Bayes.")
-@whole("--n", 1, help="About how many rows there are, if that is public.")
+@options.whole("--n", 1, help="About how many rows there are, if that is public.")
 @spends
-@OUT_UNLESS_DRY
+@options.OUT_UNLESS_DRY
 @click.option(
     "--shares",
     is_flag=True,
     help="Print how often each edge is chosen on draws of the pairs, too: twenty times as long as choosing took.",
 )
-@click.option("--release", "release_out", type=OUT_PATH, help="Where to write every noisy table as well.")
-@click.option("--model", "model_out", type=OUT_PATH, help="Where to write the probabilities as well.")
+@click.option("--release", "release_out", type=options.OUT_PATH, help="Where to write every noisy table as well.")
+@click.option("--model", "model_out", type=options.OUT_PATH, help="Where to write the probabilities as well.")
 def learn(
     payer: Payer,
     rows: str,
@@ -351,7 +333,7 @@ def learn(
     """Learn a network of ROWS that have no graph: pairs are measured once, and the graph is chosen for free."""
     from dpgraph.estimators.learning import planned_events
 
-    apart({"--out": out, "--release": release_out, "--model": model_out})
+    options.apart({"--out": out, "--release": release_out, "--model": model_out})
     declared = dg.read_domain(domain)
     budget = payer.budget(settings["delta"])
     bounds = {name: settings.pop(name) for name in ("max_parents", "max_cells", "target")}
@@ -366,19 +348,17 @@ def learn(
     if only_priced(payer, planned_events(declared, **settings), budget):
         return
 
-    out = writable(out, ".toml", ".json")
-    beside = [None if path is None else writable(path, ".json", ".npz") for path in (release_out, model_out)]
+    out = options.writable(out, ".toml", ".json")
+    beside = [None if path is None else options.writable(path, ".json", ".npz") for path in (release_out, model_out)]
     with charging(budget):
         learned = telling(lambda: dg.learn_network(rows, declared, person=payer.person, progress=True, **settings))
         if beside[0] is not None:
             save_charged(learned.release, beside[0])
-            say(f"wrote {beside[0]}")
         with delivering(out):
             dg.save(learned.network, out, progress=True)
         say(f"wrote {out}: {learned.provenance}; {learned.reason}")
         if beside[1] is not None:
             save_charged(learned.probabilities, beside[1])
-            say(f"wrote {beside[1]}")
     found = _edges(learned, shares)
     show(plain(found) if found else "no edge stands out of the noise")
     if found and not shares and learned.method == "pairs":

@@ -69,7 +69,6 @@ def evaluate(payer: Payer, model: str, rows: str, interval: float, costs: Any, a
         judged = telling(lambda: dg.evaluate(loaded, rows, interval=interval / 100, progress=True, **settings))
         if out is not None:
             save_charged(judged.release, out)
-            say(f"wrote {out}")
         frames = {"scores": judged.to_frame()}
         if isinstance(task, Classification):
             frames |= {"confusion": judged.confusion, "reliability": judged.reliability}

@@ -10,21 +10,8 @@ from typing import Any
 import click
 
 import dpgraph as dg
+from dpgraph.cli import options
 from dpgraph.cli.budgets import Payer, charging, only_priced, spends
-from dpgraph.cli.options import (
-    DELTA,
-    EPSILON,
-    HTML,
-    JSON,
-    NEIGHBOURS,
-    OUT,
-    OUT_UNLESS_DRY,
-    ROWS_PER_PERSON,
-    choice,
-    number,
-    whole,
-    writable,
-)
 from dpgraph.cli.output import delivering, plain, records, save_charged, say, show, show_json, telling, write_page
 from dpgraph.cli.queries import question_of
 from dpgraph.privacy.display import WIDTH, cell, escaped
@@ -33,8 +20,8 @@ from dpgraph.waiting import waiting
 
 @click.command()
 @click.argument("network")
-@EPSILON
-@DELTA
+@options.EPSILON
+@options.DELTA
 @click.option("--n", type=int, help="A public or supposed number of rows, for relative errors.")
 @click.option(
     "--own", is_flag=True, help="Let a public NETWORK's own probabilities stand for the data; uniform ones otherwise."
@@ -44,16 +31,18 @@ from dpgraph.waiting import waiting
     metavar="TEXT",
     help='How wide an answer\'s interval will be with --n rows: "work=Private | sex=F, age=17-25".',
 )
-@number("--half-width", help="For --question: which epsilon gives plus or minus that.")
+@options.number("--half-width", help="For --question: which epsilon gives plus or minus that.")
 @click.option("--target", help="Price a naive Bayes classifier of this variable of NETWORK; its arcs are not read.")
 @click.option(
     "--rows", "many", type=int, help="With --target: what each classifier is expected to score with so many rows."
 )
-@number("--error", 1, help="Which epsilon, and how many rows, keep every table within this total variation error.")
-@NEIGHBOURS
-@ROWS_PER_PERSON
-@JSON
-@HTML
+@options.number(
+    "--error", 1, help="Which epsilon, and how many rows, keep every table within this total variation error."
+)
+@options.NEIGHBOURS
+@options.ROWS_PER_PERSON
+@options.JSON
+@options.HTML
 def cost(
     network: str,
     own: bool,
@@ -70,7 +59,7 @@ def cost(
 
     The page of --html has sliders for epsilon and n, and the network coloured by the cost of its tables.
     """
-    page = None if html is None else writable(html, ".html")
+    page = None if html is None else options.writable(html, ".html")
     from dpgraph.files.networks import read_probabilities
 
     if many is not None and target is None:
@@ -194,17 +183,17 @@ def _advice(report: dg.results.PrivacyReport, reached: Mapping[str, Any] | None)
 @click.command()
 @click.argument("rows")
 @click.option("--network", required=True, help="The DAG over its declared domain.")
-@DELTA
-@choice(
+@options.DELTA
+@options.choice(
     "--mechanism",
     ["auto", "laplace", "gaussian", "fourier", "posterior-sample", "map"],
     "auto",
     "auto is the one that `dpgraph cost` recommends; gaussian needs --delta.",
 )
-@choice("--tables", ["merged", "maximal", "families"], help="What laplace measures.")
-@choice("--allocation", ["optimal", "uniform"], help="How laplace shares epsilon.")
+@options.choice("--tables", ["merged", "maximal", "families"], help="What laplace measures.")
+@options.choice("--allocation", ["optimal", "uniform"], help="How laplace shares epsilon.")
 @spends
-@OUT_UNLESS_DRY
+@options.OUT_UNLESS_DRY
 def release(
     payer: Payer, rows: str, network: str, delta: str, mechanism: str, tables: Any, allocation: Any, out: Path | None
 ) -> None:
@@ -226,12 +215,11 @@ def release(
     if only_priced(payer, chosen.event(graph, budget.unit), budget):
         return
 
-    out = writable(out, ".json", ".npz")
+    out = options.writable(out, ".json", ".npz")
     whose = {"person": payer.person, "rows_per_person": budget.unit.rows_per_person} if payer.person else {}
     with charging(budget):
         noisy = dg.release(dg.count(rows, graph, **whose, progress=True), chosen, budget=budget, progress=True)
-        save_charged(noisy, out)
-        say(f"wrote {out}: {noisy.provenance}")
+        save_charged(noisy, out, noisy.provenance)
 
 
 @click.command()
@@ -253,21 +241,21 @@ def release(
     metavar="NAME=CAUSE,CAUSE",
     help="What the holes of an unobserved variable depend on; by default its parents. NAME= for nothing.",
 )
-@choice(
+@options.choice(
     "--counts",
     ["nearest", "expected", "clipped"],
     "nearest",
     "With --method plug-in: what stands for the true counts; expected is better for classification.",
 )
-@choice(
+@options.choice(
     "--method",
     ["auto", "tables", "records", "normal", "plug-in"],
     "auto",
     "How the posterior is computed; auto chooses and says why. plug-in takes released counts as exact.",
 )
-@whole("--draws", 1, 1000, "How many draws.")
+@options.whole("--draws", 1, 1000, "How many draws.")
 @click.option("--seed", type=int, default=None, help="Seed of the draws, never of the noise.")
-@OUT
+@options.OUT
 def posterior(
     source: str,
     network: str | None,
@@ -281,7 +269,7 @@ def posterior(
     """Learn the posterior of every probability table from a RELEASE; free."""
     from dpgraph.privacy.records import released_value
 
-    out = writable(out, ".json", ".npz", ".bif")
+    out = options.writable(out, ".json", ".npz", ".bif")
     released, graph = dg.load(source, progress=True), None if network is None else dg.read_network(network)
     if public is not None:
         if how["prior"] is not None:

@@ -95,11 +95,12 @@ def delivering(out: Path, charged: bool = False) -> Iterator[None]:
         raise
 
 
-def save_charged(value: Any, out: Path) -> None:
-    """Writes a value that has been charged."""
+def save_charged(value: Any, out: Path, told: object = "") -> None:
+    """Writes a value that has been charged, and says so, with words about it."""
     replaced = out.is_file()
     with delivering(out, charged=True):
         telling(lambda: dg.save(value, out, progress=True))
+    say(f"wrote {out}: {told}" if told else f"wrote {out}")
     if replaced:
         say(f"{out} held something before, which is replaced; if it was of the same rows, both were charged and add up")
 
