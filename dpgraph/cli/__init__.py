@@ -20,6 +20,7 @@ from dpgraph.cli.fitting import discover, fit, learn, refit
 from dpgraph.cli.ledger import ledger
 from dpgraph.cli.models import evaluate, predict, report, sample
 from dpgraph.cli.networks import cost, posterior, release
+from dpgraph.cli.options import FILE
 from dpgraph.cli.queries import effect, query, regress
 
 
@@ -43,11 +44,7 @@ class _Refusing(click.Group):
 
 @click.group(cls=_Refusing, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(package_name="dpgraph")
-@click.option(
-    "--config",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="A file of defaults for --ledger, --dataset, --who and --purpose; dpgraph.toml here if there is one.",
-)
+@click.option("--config", type=FILE, help="Defaults for --ledger, --dataset, --who, --purpose; else ./dpgraph.toml.")
 @click.pass_context
 def main(ctx: click.Context, config: Path | None) -> None:
     """Differentially private Bayesian inference on graphical models.

@@ -133,11 +133,7 @@ def fit_classifier(
 @click.option("--time", required=True, help="The variable whose levels are the time steps, in order, such as month.")
 @click.option("--states", type=States(), required=True, help='The number of hidden states, or "auto".')
 @options.whole("--most-states", 1, 5, 'What "auto" tries.')
-@click.option(
-    "--sequence-effects/--no-sequence-effects",
-    default=None,
-    help="Whether sequences differ whatever their state; by default with --states auto alone.",
-)
+@click.option("--sequence-effects/--no-sequence-effects", default=None, help="By default with --states auto alone.")
 @options.INFERENCE
 @options.choice("--sampler", ["blocked", "collapsed"], "blocked")
 @options.whole("--iterations", 1, 200, "Draws of each chain.")
@@ -182,9 +178,7 @@ def _say_states(model: dg.results.HiddenMarkovModel) -> None:
 
 @click.command()
 @click.argument("model")
-@click.option(
-    "--states", type=States(), default=None, help='The number of hidden states, or "auto"; as before if absent.'
-)
+@click.option("--states", type=States(), help='The number of hidden states, or "auto"; as before if absent.')
 @options.whole("--iterations", 1, 2000, "Draws of each chain.")
 @options.whole("--burn-in", 0, 1000, "Sweeps before them.")
 @options.whole("--seed", 0, 0, "Of the draws.")
@@ -219,31 +213,17 @@ def refit(model: str, states: int | str | None, out: Path, **how: Any) -> None:
 @options.INFERENCE
 @options.whole("--draws", 1, 2000, "From the posterior.")
 @options.SEED
-@options.choice(
-    "--on-missing",
-    ["error", "drop"],
-    "error",
-    "A row with a null that is not declared: drop it, under add-remove only, or refuse the table.",
-)
+@options.choice("--on-missing", ["error", "drop"], "error", "What becomes of rows with undeclared nulls.")
 @spends
 @SUPPOSED
 @options.JSON
 @options.OUT_UNLESS_DRY
 def fit_regression(
-    payer: Payer,
-    rows: str,
-    domain: str,
-    target: str,
-    typical: float | None,
-    seed: int | None,
-    on_missing: Any,
-    n: int | None,
-    as_json: bool,
-    out: Path | None,
-    **how: Any,
+    payer: Payer, rows: str, domain: str, target: str, typical: Any, n: Any, as_json: bool, out: Path | None, **how: Any
 ) -> None:
     """Fit a linear regression of TARGET to ROWS on all other variables of the domain file."""
-    design, prior = dg.read_design(domain, target, on_missing=on_missing), dg.RegressionPrior(typical=typical)
+    design = dg.read_design(domain, target, on_missing=how.pop("on_missing"))
+    prior = dg.RegressionPrior(typical=typical)
     prior.centre(design)
     budget = payer.budget()
     if only_priced(payer, dg.LaplaceMechanism(payer.epsilon).event(design, budget.unit), budget):
@@ -251,7 +231,7 @@ def fit_regression(
         return
 
     out = options.writable(out, ".json", ".npz")
-    how |= {"random_state": seed, "prior": prior, "budget": budget, "progress": True}
+    how |= {"random_state": how.pop("seed"), "prior": prior, "budget": budget, "progress": True}
     estimator = dg.PrivateLinearRegression(design, epsilon=payer.epsilon, **how)
     with charging(budget):
         fitted = telling(lambda: estimator.fit(rows, target, person=payer.person))
@@ -267,11 +247,7 @@ def fit_regression(
 
 @click.command()
 @click.argument("rows")
-@click.option(
-    "--declaration",
-    required=True,
-    help="A TOML file: age = { numbers = [0, 120] } and job = { words = true } are found, a list of levels stays.",
-)
+@click.option("--declaration", required=True, help="A TOML file of variables, some numbers or words to be found.")
 @options.DELTA
 @options.number("--rare", 1, help="Levels of a smaller share of the rows become 'other'; .005 if absent.")
 @spends
@@ -313,22 +289,11 @@ def discover(payer: Payer, rows: str, declaration: str, delta: str, rare: float 
 @options.whole("--n", 1, help="About how many rows there are, if that is public.")
 @spends
 @options.OUT_UNLESS_DRY
-@click.option(
-    "--shares",
-    is_flag=True,
-    help="Print how often each edge is chosen on draws of the pairs, too: twenty times as long as choosing took.",
-)
+@click.option("--shares", is_flag=True, help="Print how often each edge is chosen on draws of the pairs, too; slow.")
 @click.option("--release", "release_out", type=options.OUT_PATH, help="Where to write every noisy table as well.")
 @click.option("--model", "model_out", type=options.OUT_PATH, help="Where to write the probabilities as well.")
 def learn(
-    payer: Payer,
-    rows: str,
-    domain: str,
-    out: Path | None,
-    shares: bool,
-    release_out: Path | None,
-    model_out: Path | None,
-    **settings: Any,
+    payer: Payer, rows: str, domain: str, out: Any, shares: bool, release_out: Any, model_out: Any, **settings: Any
 ) -> None:
     """Learn a network of ROWS that have no graph: pairs are measured once, and the graph is chosen for free."""
     from dpgraph.estimators.learning import planned_events

@@ -12,7 +12,7 @@ import click
 
 import dpgraph as dg
 from dpgraph.cli.budgets import Payer, charging, only_priced, opened, spends
-from dpgraph.cli.options import INTERVAL, JSON, OUT, OUT_PATH, whole, writable
+from dpgraph.cli.options import INTERVAL, JSON, OUT, OUT_PATH, choice, whole, writable
 from dpgraph.cli.output import delivering, plain, records, save_charged, say, show, show_json, telling, write_page
 from dpgraph.privacy.display import WIDTH, escaped
 from dpgraph.waiting import at_terminal
@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 
 #: Synthetic rows that are drawn and written at once, and their codes.
 _MOST_ROWS, _MOST_CODES = 1 << 20, 1 << 26
-RAW = click.option(
-    "--raw",
-    is_flag=True,
-    help="Write CSV cells as they are; else one that a spreadsheet would run, such as =1+1, gets a ' before it.",
-)
+RAW = click.option("--raw", is_flag=True, help="Write CSV cells that a spreadsheet would run (=1+1) as they are.")
 
 
 @click.command()
@@ -36,10 +32,7 @@ RAW = click.option(
 @click.argument("rows")
 @INTERVAL
 @click.option(
-    "--costs",
-    type=(float, float),
-    metavar="POSITIVE NEGATIVE",
-    help="What a false positive and a false negative cost: of two classes, prints the cheapest threshold.",
+    "--costs", type=(float, float), metavar="POSITIVE NEGATIVE", help="Of false ones; prints the cheapest threshold."
 )
 @spends
 @JSON
@@ -181,13 +174,7 @@ def _labels(model: Any, found: Sequence[Any]) -> pd.DataFrame:
 @click.argument("model")
 @click.option("-n", "n", type=int, required=True, help="How many rows.")
 @whole("--seed", 0, help="A seed for the draw; the model is public already.")
-@click.option(
-    "--numbers",
-    type=click.Choice(["uniform", "midpoint", "level"]),
-    default="uniform",
-    show_default=True,
-    help="What a column of bins holds: numbers in them, each bin's mean, or its name.",
-)
+@choice("--numbers", ["uniform", "midpoint", "level"], "uniform", "What a column of bins holds.")
 @click.option("--holes", is_flag=True, help="With nulls where values are unobserved, as many as people have.")
 @RAW
 @OUT

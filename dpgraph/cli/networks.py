@@ -23,22 +23,12 @@ from dpgraph.waiting import waiting
 @options.EPSILON
 @options.DELTA
 @click.option("--n", type=int, help="A public or supposed number of rows, for relative errors.")
-@click.option(
-    "--own", is_flag=True, help="Let a public NETWORK's own probabilities stand for the data; uniform ones otherwise."
-)
-@click.option(
-    "--question",
-    metavar="TEXT",
-    help='How wide an answer\'s interval will be with --n rows: "work=Private | sex=F, age=17-25".',
-)
+@click.option("--own", is_flag=True, help="A public NETWORK's own probabilities stand for the data, not uniform ones.")
+@click.option("--question", metavar="TEXT", help='Price an answer, with --n: "work=Private | sex=F, age=17-25".')
 @options.number("--half-width", help="For --question: which epsilon gives plus or minus that.")
 @click.option("--target", help="Price a naive Bayes classifier of this variable of NETWORK; its arcs are not read.")
-@click.option(
-    "--rows", "many", type=int, help="With --target: what each classifier is expected to score with so many rows."
-)
-@options.number(
-    "--error", 1, help="Which epsilon, and how many rows, keep every table within this total variation error."
-)
+@click.option("--rows", "many", type=int, help="With --target: what each classifier is expected to score with so many.")
+@options.number("--error", 1, help="Which epsilon, and how many rows, keep every table within this error (tv).")
 @options.NEIGHBOURS
 @options.ROWS_PER_PERSON
 @options.JSON
@@ -46,13 +36,12 @@ from dpgraph.waiting import waiting
 def cost(
     network: str,
     own: bool,
-    question: str | None,
-    half_width: float | None,
-    target: str | None,
-    many: int | None,
-    error: float | None,
-    as_json: bool,
-    html: Path | None,
+    question: Any,
+    half_width: Any,
+    target: Any,
+    many: Any,
+    html: Any,
+    as_json: Any,
     **asked: Any,
 ) -> None:
     """Show the cost of privacy on NETWORK and the best mechanism, before any data.
@@ -70,7 +59,7 @@ def cost(
         subject = dg.naive_bayes_network(dg.read_domain(network), target)
     else:
         subject = read_probabilities(network) if own else dg.read_network(network)
-    unit = dg.PrivacyUnit(asked["neighbours"], asked["rows_per_person"])
+    unit, error = dg.PrivacyUnit(asked["neighbours"], asked["rows_per_person"]), asked.pop("error")
     if half_width is not None and question is None:
         raise click.UsageError("--half-width needs --question")
     graph, n = getattr(subject, "network", subject), many if asked["n"] is None else asked["n"]
@@ -184,12 +173,7 @@ def _advice(report: dg.results.PrivacyReport, reached: Mapping[str, Any] | None)
 @click.argument("rows")
 @click.option("--network", required=True, help="The DAG over its declared domain.")
 @options.DELTA
-@options.choice(
-    "--mechanism",
-    ["auto", "laplace", "gaussian", "fourier", "posterior-sample", "map"],
-    "auto",
-    "auto is the one that `dpgraph cost` recommends; gaussian needs --delta.",
-)
+@options.choice("--mechanism", options.MECHANISMS, "auto", "auto is the one that `dpgraph cost` recommends.")
 @options.choice("--tables", ["merged", "maximal", "families"], help="What laplace measures.")
 @options.choice("--allocation", ["optimal", "uniform"], help="How laplace shares epsilon.")
 @spends
@@ -225,46 +209,21 @@ def release(
 @click.command()
 @click.argument("source", metavar="RELEASE")
 @click.option("--network", help="The graph, if the release is of tables without one: dpgraph learn --release.")
-@click.option(
-    "--prior",
-    type=float,
-    help="Dirichlet concentration of every cell; by default learned where records are drawn, 1 for other methods.",
-)
-@click.option(
-    "--public",
-    metavar="TABLE",
-    help="A file of PUBLIC rows, of nobody in RELEASE, as a start; how closely to follow it is learned.",
-)
+@click.option("--prior", type=float, help="Dirichlet concentration of a cell; learned for records, else 1, if absent.")
+@click.option("--public", metavar="TABLE", help="PUBLIC rows, of nobody in RELEASE, as a prior of learned strength.")
 @click.option(
     "--missing-because",
     multiple=True,
     metavar="NAME=CAUSE,CAUSE",
-    help="What the holes of an unobserved variable depend on; by default its parents. NAME= for nothing.",
+    help="What its holes depend on; else its parents.",
 )
-@options.choice(
-    "--counts",
-    ["nearest", "expected", "clipped"],
-    "nearest",
-    "With --method plug-in: what stands for the true counts; expected is better for classification.",
-)
-@options.choice(
-    "--method",
-    ["auto", "tables", "records", "normal", "plug-in"],
-    "auto",
-    "How the posterior is computed; auto chooses and says why. plug-in takes released counts as exact.",
-)
+@options.choice("--counts", ["nearest", "expected", "clipped"], "nearest", "What plug-in takes as true counts.")
+@options.choice("--method", ["auto", "tables", "records", "normal", "plug-in"], "auto", "auto chooses and says why.")
 @options.whole("--draws", 1, 1000, "How many draws.")
 @click.option("--seed", type=int, default=None, help="Seed of the draws, never of the noise.")
 @options.OUT
 def posterior(
-    source: str,
-    network: str | None,
-    public: str | None,
-    missing_because: tuple[str, ...],
-    method: str,
-    counts: Any,
-    out: Path,
-    **how: Any,
+    source: str, network: Any, public: Any, missing_because: Any, method: str, counts: Any, out: Path, **how: Any
 ) -> None:
     """Learn the posterior of every probability table from a RELEASE; free."""
     from dpgraph.privacy.records import released_value

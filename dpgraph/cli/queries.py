@@ -3,44 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 import dpgraph as dg
-from dpgraph.cli.options import INTERVAL, JSON, choice, whole
+from dpgraph.cli.options import FILE, INTERVAL, JSON, choice, whole
 from dpgraph.cli.output import aligned, plain, records, say, show, show_json
 from dpgraph.privacy.display import escaped
-
-if TYPE_CHECKING:
-    from dpgraph.analysis.question_cost import QuestionCost
 
 
 @click.command()
 @click.argument("model")
 @click.option("--target", multiple=True, help="The variable asked about; repeat for a joint; NAME=LEVEL for an event.")
 @click.option("--given", multiple=True, metavar="NAME=LEVEL", help="Evidence; repeat for more; LEVEL|LEVEL for any of.")
-@click.option(
-    "--do", "done", multiple=True, metavar="NAME=LEVEL", help="A variable set from outside: a causal question."
-)
+@click.option("--do", "done", multiple=True, metavar="NAME=LEVEL", help="A variable set from outside; causal.")
 @INTERVAL
 @choice("--method", ["auto", "sampling"], "auto")
-@click.option(
-    "--questions", type=click.Path(dir_okay=False, path_type=Path), help="A TOML file of [[question]] tables."
-)
+@click.option("--questions", type=FILE, help="A TOML file of [[question]] tables.")
 @whole("--n", 1, help="The number of rows, public or supposed: say what makes an interval wide.")
 @JSON
 def query(
-    model: str,
-    target: tuple[str, ...],
-    given: tuple[str, ...],
-    done: tuple[str, ...],
-    interval: float,
-    method: Any,
-    questions: Path | None,
-    n: int | None,
-    as_json: bool,
+    model: str, target: Any, given: Any, done: Any, interval: float, method: Any, questions: Any, n: Any, as_json: bool
 ) -> None:
     """Print P(target | given) from MODEL, with intervals where it holds posterior draws; free.
 
@@ -59,10 +43,9 @@ def query(
     if questions is not None:
         asked = read_questions(questions)
     else:
-        evidence = {"given": pairs(given, "--given", domain), "do": pairs(done, "--do", domain)}
-        asked = [
-            {"target": target_of(target, "--target", domain), **evidence, "interval": interval / 100, "method": method}
-        ]
+        evidence: dict[str, Any] = {"given": pairs(given, "--given", domain), "do": pairs(done, "--do", domain)}
+        evidence |= {"interval": interval / 100, "method": method}
+        asked = [{"target": target_of(target, "--target", domain), **evidence}]
     answers = [dg.query(tables, **question) for question in asked]
     causes = [] if n is None else [_cause(model, question, n) for question in asked]
     if as_json:
@@ -82,26 +65,15 @@ def query(
 
 @click.command()
 @click.argument("model")
-@click.option(
-    "--of", "treatment", required=True, help="The treatment: NAME, or NAME=LEVEL for the level to compare with."
-)
+@click.option("--of", "treatment", required=True, help="The treatment: NAME, or NAME=LEVEL to compare with.")
 @click.option("--on", "outcome", required=True, help="The outcome: NAME, or NAME=LEVEL for an event.")
-@click.option(
-    "--adjust", default="auto", metavar="NAME,NAME", help="The variables to adjust for; auto: the smallest set."
-)
+@click.option("--adjust", default="auto", metavar="NAME,NAME", help="Variables to adjust for; auto: the smallest set.")
 @click.option("--within", metavar="NAME", help="The effect in each group of this variable.")
 @click.option("--order", metavar="A,B,...", help="Of a release of pairs: variables, causes first.")
 @INTERVAL
 @JSON
 def effect(
-    model: str,
-    treatment: str,
-    outcome: str,
-    adjust: str,
-    within: str | None,
-    order: str | None,
-    interval: float,
-    as_json: bool,
+    model: str, treatment: str, outcome: str, adjust: str, within: Any, order: Any, interval: float, as_json: bool
 ) -> None:
     """Print the average effect of a treatment on an outcome from MODEL, with intervals and the naive difference; free.
 
@@ -155,7 +127,7 @@ def regress(model: str, target: str, features: str, family: str, interval: float
 MECHANISMS = {"LaplaceMechanism": "laplace", "GaussianMechanism": "gaussian", "FourierMechanism": "fourier"}
 
 
-def _cause(model: str, question: dict[str, Any], n: int) -> QuestionCost:
+def _cause(model: str, question: dict[str, Any], n: int) -> Any:
     """How wide this answer's interval is expected to be under the release of a saved posterior, and without noise."""
     from dpgraph.analysis.question_cost import SETTINGS, question_cost
 
