@@ -53,11 +53,12 @@ def audit(
     page = None if html is None else writable(html, ".html")
     replayed = None if pipeline is None else function_of(pipeline)
     from dpgraph.analysis.choice import mechanism_named
+    from dpgraph.audit import report
 
     graph, unit = dg.read_network(network), dg.PrivacyUnit(asked.pop("neighbours"), asked.pop("rows_per_person"))
     promise = {"epsilon": asked["epsilon"], "delta": asked["delta"], "unit": unit}
     chosen: Any = [mechanism_named(name, graph, **promise) if name == "auto" else name for name in mechanisms]
-    found = dg.audit.report(graph, mechanisms=chosen or None, unit=unit, pipeline=replayed, progress=True, **asked)
+    found = report(graph, mechanisms=chosen or None, unit=unit, pipeline=replayed, progress=True, **asked)
     if page is not None:
         write_page(found, page)
     show(found.to_json() if as_json else f"{network}: {found!r}")
