@@ -27,32 +27,25 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:  # the one list of names, in the order data flows
     # isort: off
     # public structure
-    from dpgraph.structure.domain import Categories as Categories
-    from dpgraph.structure.domain import Bins as Bins
-    from dpgraph.structure.domain import UNOBSERVED as UNOBSERVED
+    from dpgraph.structure.domain import Categories as Categories, Bins as Bins, UNOBSERVED as UNOBSERVED
     from dpgraph.structure.domain import Domain as Domain
-    from dpgraph.structure.partial import Numbers as Numbers
-    from dpgraph.structure.partial import Words as Words
+    from dpgraph.structure.partial import Numbers as Numbers, Words as Words
     from dpgraph.structure.network import Network as Network
     from dpgraph.structure.rules import Rules as Rules
     from dpgraph.structure.margins import all_pairs as all_pairs
     from dpgraph.models.naive_bayes import naive_bayes_network as naive_bayes_network
     from dpgraph.models.hmm import hmm_network as hmm_network
-    from dpgraph.files.networks import read_network as read_network
-    from dpgraph.files.networks import read_domain as read_domain
+    from dpgraph.files.networks import read_network as read_network, read_domain as read_domain
     from dpgraph.files.networks import read_design as read_design
     from dpgraph.structure import expfam as expfam
-    from dpgraph.structure.design import Bounded as Bounded
-    from dpgraph.structure.design import LinearDesign as LinearDesign
+    from dpgraph.structure.design import Bounded as Bounded, LinearDesign as LinearDesign
 
     # sensitive statistics
     from dpgraph.statistics.counts import count as count
 
     # the door
-    from dpgraph.privacy.records import PrivacyUnit as PrivacyUnit
-    from dpgraph.privacy.records import Release as Release
-    from dpgraph.privacy.accounting import Budget as Budget
-    from dpgraph.privacy.accounting import cost as cost
+    from dpgraph.privacy.records import PrivacyUnit as PrivacyUnit, Release as Release
+    from dpgraph.privacy.accounting import Budget as Budget, cost as cost
     from dpgraph.privacy.release import release as release
     from dpgraph.mechanisms.additive.laplace import LaplaceMechanism as LaplaceMechanism
     from dpgraph.mechanisms.additive.gaussian import GaussianMechanism as GaussianMechanism
@@ -79,10 +72,8 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     from dpgraph.inference.queries.rows import query_rows as query_rows
     from dpgraph.inference.queries.measures import expectation as expectation
     from dpgraph.inference.network.queries import sample_rows as sample_rows
-    from dpgraph.files.documents import save as save
-    from dpgraph.files.documents import load as load
-    from dpgraph.files.pgmpy import to_pgmpy as to_pgmpy
-    from dpgraph.files.pgmpy import from_pgmpy as from_pgmpy
+    from dpgraph.files.documents import save as save, load as load
+    from dpgraph.files.pgmpy import to_pgmpy as to_pgmpy, from_pgmpy as from_pgmpy
     from dpgraph.files.arviz import to_datatree as to_datatree
     from dpgraph.pages.writing import write_html as write_html
 
@@ -103,14 +94,9 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     # namespaces
     from dpgraph.privacy import errors as errors
     from dpgraph.files import datasets as datasets
-    from dpgraph import extension as extension
-    from dpgraph.inference import methods as methods
-    from dpgraph import papers as papers
-    from dpgraph import plot as plot
-    from dpgraph.inference import questions as questions
-    from dpgraph import results as results
-    from dpgraph import statistics as statistics
-    from dpgraph import testing as testing
+    from dpgraph import extension as extension, papers as papers, plot as plot, results as results
+    from dpgraph import statistics as statistics, testing as testing
+    from dpgraph.inference import methods as methods, questions as questions
 
 __getattr__, __dir__ = lazy_names(__name__)
 provide("read_features", "statistics.rows.features")

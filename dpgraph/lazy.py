@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -20,8 +21,9 @@ def lazy_names(module: str) -> tuple[Callable[..., Any], Callable[[], list[str]]
     """
     own = vars(sys.modules[module])
     with open(own["__file__"], encoding="utf-8") as source:
-        words = [line.split() for line in source]
-    homes = {one[5]: (one[1], one[3]) for one in words if one[:1] == ["from"] and one[4:5] == ["as"]}
+        lines = re.findall(r"^    from (\S+) import (.+?)(?:  #.*)?$", source.read(), re.MULTILINE)
+    named = [(home, *part.split(" as ")) for home, parts in lines for part in parts.split(", ")]
+    homes = {name: (home, there) for home, there, name in named}
 
     def get(name: str) -> Any:
         if name not in homes:

@@ -17,28 +17,22 @@ from dpgraph.lazy import lazy_names
 if TYPE_CHECKING:  # the one list of names, in the order data flows
     # isort: off
     # budgets and prices
-    from dpgraph.privacy.ledger.book import Ledger as Ledger
-    from dpgraph.privacy.ledger.row import LedgerRow as LedgerRow
-    from dpgraph.privacy.ledger.row import Allowance as Allowance
-    from dpgraph.privacy.ledger.book import Verification as Verification
+    from dpgraph.privacy.ledger.book import Ledger as Ledger, Verification as Verification
+    from dpgraph.privacy.ledger.row import LedgerRow as LedgerRow, Allowance as Allowance
     from dpgraph.privacy.accounts import Receipt as Receipt
     from dpgraph.privacy.records import PrivacyCost as PrivacyCost
     from dpgraph.privacy.risk import Risk as Risk
     from dpgraph.analysis.cost import PrivacyReport as PrivacyReport
 
     # what a Release holds, and the record of how it was made
-    from dpgraph.privacy.records import Event as Event
-    from dpgraph.privacy.records import Provenance as Provenance
-    from dpgraph.structure.tables import NoisyCounts as NoisyCounts
-    from dpgraph.structure.tables import NoisyCoefficients as NoisyCoefficients
+    from dpgraph.privacy.records import Event as Event, Provenance as Provenance
+    from dpgraph.structure.tables import NoisyCounts as NoisyCounts, NoisyCoefficients as NoisyCoefficients
     from dpgraph.structure.moments import NoisyMoments as NoisyMoments
-    from dpgraph.structure.joint import JointCounts as JointCounts
-    from dpgraph.structure.joint import PooledCounts as PooledCounts
+    from dpgraph.structure.joint import JointCounts as JointCounts, PooledCounts as PooledCounts
     from dpgraph.structure.outcomes import NoisyOutcomes as NoisyOutcomes
 
     # what was measured: of one group of rows, of a family's moments, of a design's columns
-    from dpgraph.privacy.scope import RowCap as RowCap
-    from dpgraph.privacy.scope import RowGroup as RowGroup
+    from dpgraph.privacy.scope import RowCap as RowCap, RowGroup as RowGroup
     from dpgraph.structure.moments import MomentDescription as MomentDescription
     from dpgraph.structure.design import Column as Column
 
@@ -50,16 +44,14 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
 
     # domains that were found, networks that were learned, and what is measured for them
     from dpgraph.inference.discovery import Discovered as Discovered
-    from dpgraph.inference.graphs.learned import LearnedNetwork as LearnedNetwork
-    from dpgraph.inference.graphs.learned import Alternative as Alternative
+    from dpgraph.inference.graphs.learned import LearnedNetwork as LearnedNetwork, Alternative as Alternative
     from dpgraph.structure.margins import Margins as Margins
 
     # answers
     from dpgraph.inference.queries.answer import Answer as Answer
 
     # fitted models
-    from dpgraph.models.naive_bayes import NaiveBayes as NaiveBayes
-    from dpgraph.models.naive_bayes import NaiveBayesEnsemble as NaiveBayesEnsemble
+    from dpgraph.models.naive_bayes import NaiveBayes as NaiveBayes, NaiveBayesEnsemble as NaiveBayesEnsemble
     from dpgraph.models.weighted import WeightedNaiveBayes as WeightedNaiveBayes
     from dpgraph.models.conditional import ConditionalClassifier as ConditionalClassifier
     from dpgraph.models.effect import Effect as Effect
@@ -68,8 +60,6 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     from dpgraph.models.regression import LinearRegressionModel as LinearRegressionModel
 
     # scores
-    from dpgraph.models.evaluation import Evaluation as Evaluation
-    from dpgraph.models.evaluation import CrossValidation as CrossValidation
-    from dpgraph.models.evaluation import Score as Score
+    from dpgraph.models.evaluation import Evaluation as Evaluation, CrossValidation as CrossValidation, Score as Score
 
 __getattr__, __dir__ = lazy_names(__name__)

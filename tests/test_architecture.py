@@ -111,6 +111,12 @@ def test_each_broken_contract_is_reported(toy):
     assert {contract["name"] for contract in contracts()} == set(found)
 
 
+def test_commands_do_not_reach_seeded_noise_by_the_root():
+    """Commands use names of ``dg``, which import-linter does not follow."""
+    for path in (ROOT / "dpgraph" / "cli").glob("*.py"):
+        assert not re.search(r"\bdg\.(testing|audit|papers|extension)\b", path.read_text()), path
+
+
 def test_a_new_room_must_be_placed_in_a_layer(toy):
     (toy / "dpgraph" / "utils.py").write_text('"""A room without a place."""\n')
     done = lint(toy)

@@ -119,7 +119,6 @@ def test_every_error_has_one_root():
                 found[node.name] = path.relative_to(PACKAGE).as_posix()
     assert found.pop("AtTheDoor") == "estimators/cross_validation.py"
     assert found.pop("Undelivered") == "cli/output.py"
-    assert found.pop("Stopped") == "cli/exit_codes.py"
     assert found.pop("NobodyWaits") == "inference/interruption.py"
     assert found.pop("TooSlow") == "inference/network/by_records.py"
     assert set(found.values()) == {"privacy/errors.py"}

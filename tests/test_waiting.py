@@ -1,9 +1,7 @@
 """Long steps show that they run, at a terminal and if asked to; interrupted they leave nothing half done."""
 
-import hashlib
 import inspect
 import io
-import json
 import os
 import signal
 import sys
@@ -16,8 +14,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph import waiting
-from dpgraph.files import digest as digest_module
-from dpgraph.files import networks, packed
+from dpgraph.files import packed
 from dpgraph.inference.network import by_tables
 from dpgraph.inference.network import draws as network_draws
 from dpgraph.privacy import noise as noise_module
@@ -312,49 +309,6 @@ def test_an_interrupted_cross_validation_is_charged_once_and_whole(monkeypatch):
         )
     assert budget.spent in (0, 1)
     assert not hasattr(estimator, "model_")
-
-
-DOCUMENT = {"a": [[1, 2.5], [3, -4e-9]], "b": {"c": [], "d": {}}, "e": [[[1], [2]], [[3], [4]], [[5], []]], "f": "x,[{"}
-
-
-@pytest.mark.parametrize("at_once", [1, 2, 3, 4, 5, 1 << 16])
-def test_a_digest_is_that_of_the_whole_however_it_is_cut(at_once, monkeypatch):
-    whole = json.dumps(DOCUMENT, separators=(",", ":"), allow_nan=False)
-    monkeypatch.setattr(digest_module, "AT_ONCE", at_once)
-    parts = list(digest_module._compact(DOCUMENT))
-    assert "".join(parts) == whole
-    assert digest_module.digest(DOCUMENT) == f"sha256:{hashlib.sha256(whole.encode()).hexdigest()}"
-
-
-def test_long_files_read_as_short_ones(monkeypatch):
-    text = json.dumps(DOCUMENT | {"whole": 10**30, "large": 1e300})
-    short = networks.parse_json(text)
-    monkeypatch.setattr(networks, "AT_ONCE", 0)
-    assert networks.parse_json(text) == short
-    for word in ("1e999", "NaN"):
-        with pytest.raises(dg.errors.FileError):
-            networks.parse_json(f"[{word}]")
-
-
-@pytest.mark.parametrize("reader", ["_whole", "_finite"])
-def test_an_interruption_is_heard_between_two_numbers_of_a_long_file(reader, released, tmp_path, monkeypatch):
-    """What json reads in C hears of none; a function of ours that it calls for a number does."""
-    draws = dg.posterior(released, method="tables", draws=5, seed=0)
-    dg.save({"_whole": released, "_finite": draws}[reader], tmp_path / "made.json")
-    monkeypatch.setattr(networks, "AT_ONCE", 0)
-    function = getattr(networks, reader)
-    calls = []
-
-    def heard(text):
-        calls.append(text)
-        if len(calls) == 2:
-            signal.raise_signal(signal.SIGINT)
-        return function(text)
-
-    monkeypatch.setattr(networks, reader, heard)
-    with pytest.raises(KeyboardInterrupt):
-        dg.load(tmp_path / "made.json")
-    assert len(calls) == 2
 
 
 def test_threads_that_count_stop_between_two_blocks(monkeypatch):

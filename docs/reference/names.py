@@ -30,11 +30,12 @@ def homes() -> list[tuple[str, list[tuple[str, str]]]]:
     for line in text[text.index("# isort: off\n") :].splitlines()[1:]:
         if heading := re.fullmatch(r"\s*# (.*)", line):
             groups.append((heading[1].capitalize(), []))
-        elif entry := re.fullmatch(r"\s*from dpgraph\.?([\w.]*) import (\w+) as \w+", line):
-            inside = f"{entry[1]}.{entry[2]}".lstrip(".")
-            file = ROOT / "dpgraph" / inside.replace(".", "/")
-            is_module = file.is_dir() or file.with_suffix(".py").exists()
-            groups[-1][1].append((entry[2], inside if is_module else entry[1]))
+        elif entry := re.fullmatch(r"\s*from dpgraph\.?([\w.]*) import (.*)", line):
+            for name in re.findall(r"(\w+) as \w+", entry[2]):
+                inside = f"{entry[1]}.{name}".lstrip(".")
+                file = ROOT / "dpgraph" / inside.replace(".", "/")
+                is_module = file.is_dir() or file.with_suffix(".py").exists()
+                groups[-1][1].append((name, inside if is_module else entry[1]))
     return groups
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+import dpgraph as dg
 from dpgraph.cli.auditing import audit
 from dpgraph.cli.budgets import SPENDING, read_defaults
 from dpgraph.cli.exit_codes import ended
@@ -19,6 +20,7 @@ from dpgraph.cli.fitting import discover, fit, learn, refit
 from dpgraph.cli.ledger import ledger
 from dpgraph.cli.models import evaluate, predict, report, sample
 from dpgraph.cli.networks import cost, posterior, release
+from dpgraph.cli.options import FILE
 from dpgraph.cli.queries import effect, query, regress
 
 
@@ -33,21 +35,16 @@ class _Refusing(click.Group):
         sys.exit(ended(lambda: run(*args, standalone_mode=False, **settings)))
 
     def invoke(self, ctx: click.Context) -> Any:
-        from dpgraph.privacy.errors import DPGraphError
 
         try:
             return super().invoke(ctx)
-        except DPGraphError as error:
+        except dg.errors.DPGraphError as error:
             raise click.ClickException(f"{error} [{type(error).__name__}]") from None
 
 
 @click.group(cls=_Refusing, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(package_name="dpgraph")
-@click.option(
-    "--config",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="A file of defaults for --ledger, --dataset, --who and --purpose; dpgraph.toml here if there is one.",
-)
+@click.option("--config", type=FILE, help="Defaults for --ledger, --dataset, --who, --purpose; else ./dpgraph.toml.")
 @click.pass_context
 def main(ctx: click.Context, config: Path | None) -> None:
     """Differentially private Bayesian inference on graphical models.

@@ -9,8 +9,20 @@ from typing import Any
 
 import click
 
-from dpgraph.cli.budgets import unit_of
-from dpgraph.cli.options import DELTA, EPSILON, HTML, JSON, NEIGHBOURS, ROWS_PER_PERSON, Known, number, whole, writable
+import dpgraph as dg
+from dpgraph.cli.options import (
+    DELTA,
+    EPSILON,
+    HTML,
+    JSON,
+    MECHANISMS,
+    NEIGHBOURS,
+    ROWS_PER_PERSON,
+    Known,
+    number,
+    whole,
+    writable,
+)
 from dpgraph.cli.output import show, write_page
 
 #: The exit code of an audit that found a fault.
@@ -21,35 +33,17 @@ FAULT_FOUND = 4
 @click.argument("network")
 @EPSILON
 @DELTA
-@click.option(
-    "--mechanism",
-    "mechanisms",
-    multiple=True,
-    type=Known(["auto", "laplace", "gaussian", "fourier", "posterior-sample", "map"]),
-    help="Repeat for several; all by default. auto is the one that `dpgraph cost` recommends.",
-)
+@click.option("--mechanism", "mechanisms", multiple=True, type=Known(MECHANISMS), help="Repeat for several; else all.")
 @NEIGHBOURS
 @ROWS_PER_PERSON
-@click.option(
-    "--pipeline",
-    metavar="FILE.py:NAME",
-    help="A function of your own, NAME(rows, budget) or NAME(release), to be replayed. The file is run.",
-)
+@click.option("--pipeline", metavar="FILE.py:NAME", help="NAME(rows, budget) or NAME(release) to replay; FILE is run.")
 @whole("--worlds", 0, 100, "For calibration; 0: none.")
 @number("--seconds", default=45, help="About how long; large networks try less and say so.")
 @JSON
 @HTML
 @click.pass_context
 def audit(
-    ctx: click.Context,
-    network: str,
-    mechanisms: tuple[str, ...],
-    neighbours: str,
-    rows_per_person: int,
-    pipeline: str | None,
-    as_json: bool,
-    html: Path | None,
-    **asked: Any,
+    ctx: click.Context, network: str, mechanisms: Any, pipeline: Any, as_json: bool, html: Any, **asked: Any
 ) -> None:
     """Look for faults on NETWORK: exact losses, a pipeline's replay, calibration; reads no rows.
 
@@ -57,15 +51,14 @@ def audit(
     written all the same. 1: the audit was refused.
     """
     page = None if html is None else writable(html, ".html")
-    asked["pipeline"] = None if pipeline is None else function_of(pipeline)
+    replayed = None if pipeline is None else function_of(pipeline)
     from dpgraph.analysis.cost import mechanism_named
     from dpgraph.audit import report
-    from dpgraph.files.networks import read_network
 
-    graph, unit = read_network(network), unit_of(neighbours, rows_per_person)
+    graph, unit = dg.read_network(network), dg.PrivacyUnit(asked.pop("neighbours"), asked.pop("rows_per_person"))
     promise = {"epsilon": asked["epsilon"], "delta": asked["delta"], "unit": unit}
     chosen: Any = [mechanism_named(name, graph, **promise) if name == "auto" else name for name in mechanisms]
-    found = report(graph, mechanisms=chosen or None, unit=unit, progress=True, **asked)
+    found = report(graph, mechanisms=chosen or None, unit=unit, pipeline=replayed, progress=True, **asked)
     if page is not None:
         write_page(found, page)
     show(found.to_json() if as_json else f"{network}: {found!r}")

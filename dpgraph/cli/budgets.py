@@ -8,21 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
+import dpgraph as dg
 from dpgraph.cli.options import EPSILON, RELATIONS, choice
-from dpgraph.cli.output import Undelivered, say, show
-
-if TYPE_CHECKING:
-    from dpgraph.privacy.accounting import Budget
-    from dpgraph.privacy.ledger.book import Ledger
-    from dpgraph.privacy.records import Event, PrivacyUnit
+from dpgraph.cli.output import AT_STOP, Undelivered, say, show
 
 #: The file of defaults that is read where there is one in the working directory.
 CONFIG = "dpgraph.toml"
@@ -90,11 +86,8 @@ class Payer:
     who: str | None
     purpose: str | None
 
-    def budget(self, delta: str = "0") -> Budget:
+    def budget(self, delta: str = "0") -> dg.Budget:
         """The budget that a command spends from: a ledger's, or one of the epsilon and delta that it may spend."""
-        from dpgraph.privacy.accounting import Budget
-        from dpgraph.privacy.errors import LedgerError
-
         if self.ledger and not self.dataset:
             raise click.UsageError("--ledger needs --dataset NAME, or DPGRAPH_DATASET")
         if self.dataset and self.ledger is None:
@@ -111,47 +104,36 @@ class Payer:
             )
         if not self.ledger:
             several = self.person is not None and rows > 1  # persons with several rows have unknown numbers of them
-            relation = self.neighbours or ("add-remove" if several else "replace")
-            return Budget(self.epsilon, delta, unit=unit_of(relation, rows))
+            relation: Any = self.neighbours or ("add-remove" if several else "replace")
+            return dg.Budget(self.epsilon, delta, unit=dg.PrivacyUnit(relation, rows))
         assert self.dataset is not None
         budget = opened(self.ledger, self.dataset, who=self.who or "", purpose=self.purpose or "")
         unit = budget.unit
         rows = unit.rows_per_person if self.rows_per_person is None else self.rows_per_person
-        asked = unit_of(self.neighbours or unit.neighbours, rows)
+        asked = replace(unit, neighbours=self.neighbours or unit.neighbours, rows_per_person=rows)
         if asked != unit:
-            raise LedgerError(
+            raise dg.errors.LedgerError(
                 f"this data set's ledger protects {unit}, and {asked} was asked for; leave --neighbours and "
                 "--rows-per-person out to use it as it is"
             )
         return budget
 
 
-def opened(place: str, dataset: str, **settings: Any) -> Budget:
+def opened(place: str, dataset: str, **settings: Any) -> dg.Budget:
     """The budget of a data set in a ledger, which is closed when the command ends."""
-    from dpgraph.privacy.accounting import Budget
-
-    budget = Budget.open(place, dataset=dataset, **settings)
+    budget = dg.Budget.open(place, dataset=dataset, **settings)
     click.get_current_context().call_on_close(budget.ledger.close)
     return budget
 
 
-def unit_of(neighbours: Any, rows_per_person: int) -> PrivacyUnit:
-    """Whom to protect."""
-    from dpgraph.privacy.records import PrivacyUnit
-
-    return PrivacyUnit(neighbours, rows_per_person)
-
-
-def only_priced(payer: Payer, event: Event, budget: Budget) -> bool:
+def only_priced(payer: Payer, event: dg.results.Event, budget: dg.Budget) -> bool:
     """Checks the plan against the budget before rows are read and prints a dry run's; a fit's rho may follow n."""
-    from dpgraph.privacy.records import Provenance
-
     dry_run = payer.dry_run
     left = budget.left_after(event) if dry_run or budget.accounting == "basic" else None
     book = ledger_of(budget)
     if dry_run and left is not None:
         tables = sum(len(part.measurements) for part in event.events)
-        show(f"would spend {Provenance(event, budget.unit)}; {tables} tables; nothing was read")
+        show(f"would spend {dg.results.Provenance(event, budget.unit)}; {tables} tables; nothing was read")
         if book is not None:
             now = _amount(budget, budget.remaining, budget.remaining_delta)
             about = "" if budget.accounting == "basic" else "about "
@@ -159,7 +141,7 @@ def only_priced(payer: Payer, event: Event, budget: Budget) -> bool:
     return dry_run
 
 
-def _amount(budget: Budget, epsilon: Any, delta: Any) -> str:
+def _amount(budget: dg.Budget, epsilon: Any, delta: Any) -> str:
     """The rest of a budget in print, with delta where charges use one up."""
     from dpgraph.privacy.records import decimal
 
@@ -167,45 +149,48 @@ def _amount(budget: Budget, epsilon: Any, delta: Any) -> str:
     return shown + (f" and delta {decimal(delta)}" if budget.delta else "")
 
 
-def _place(book: Ledger) -> str:
+def _place(book: dg.results.Ledger) -> str:
     return f"{book.dataset!r} at {book.address}"
 
 
-def ledger_of(budget: Budget) -> Ledger | None:
+def ledger_of(budget: dg.Budget) -> dg.results.Ledger | None:
     """The ledger behind a budget; None for one in memory."""
-    from dpgraph.privacy.errors import ReleaseError
-
     try:
         return budget.ledger
-    except ReleaseError:
+    except dg.errors.ReleaseError:
         return None
 
 
 @contextmanager
-def charging(budget: Budget) -> Iterator[None]:
+def charging(budget: dg.Budget) -> Iterator[None]:
     """Around a charge to a ledger: gives a failure after it its own exit code; says at the end how much is left."""
-    from dpgraph.privacy.errors import DPGraphError, LedgerError
-
     book = ledger_of(budget)
     if book is None:
         yield
         return
     before = book.seen
+
+    def stands() -> None:
+        if book.seen > before:
+            say(f"entry {book.seen} of {_place(book)} was charged, and stands")
+
+    AT_STOP.append(stands)
     try:
         yield
     except Undelivered:
         raise
-    except DPGraphError as error:
-        may_stand = isinstance(error, LedgerError) and error.charge_may_stand
+    except dg.errors.DPGraphError as error:
+        may_stand = isinstance(error, dg.errors.LedgerError) and error.charge_may_stand
         if not may_stand and book.seen == before:
             raise
         words = f"{error}; the charge {'may stand' if may_stand else 'stands'}, and what it paid for is lost"
         raise Undelivered(f"{words} [{type(error).__name__}]") from None
     except BaseException:
-        if book.seen > before:
-            say(f"entry {book.seen} of {_place(book)} was charged, and stands")
+        stands()
         raise
-    with suppress(LedgerError):  # all is done, and this line alone would be missing
+    finally:
+        AT_STOP.remove(stands)
+    with suppress(dg.errors.LedgerError):  # all is done, and this line alone would be missing
         left = _amount(budget, budget.remaining, budget.remaining_delta)
         say(f"paid by entry {book.seen} of {_place(book)}, which has {left} left")
 
@@ -218,17 +203,18 @@ def read_defaults(config: Path | None) -> dict[str, Any] | None:
     from dpgraph.files.limits import excerpt
     from dpgraph.files.networks import read_document
     from dpgraph.privacy.checks import near
-    from dpgraph.privacy.errors import FileError
 
     if path.suffix.lower() != ".toml":
-        raise FileError(f"{path}: the name of a file of defaults must end in .toml")
+        raise dg.errors.FileError(f"{path}: the name of a file of defaults must end in .toml")
     found = read_document(path)
     if unknown := sorted(set(found) - set(_IN_LEDGER)):
         hint = near(unknown[0], _IN_LEDGER)
-        raise FileError(f"{path} sets {excerpt(unknown[0])}{hint}; a file of defaults may set {', '.join(_IN_LEDGER)}")
+        raise dg.errors.FileError(
+            f"{path} sets {excerpt(unknown[0])}{hint}; a file of defaults may set {', '.join(_IN_LEDGER)}"
+        )
     for name, value in found.items():
         if not isinstance(value, str):
-            raise FileError(f"{path}: {name} must be text")
+            raise dg.errors.FileError(f"{path}: {name} must be text")
     if (place := found.get("ledger")) and "://" not in place:
         found["ledger"] = str(path.parent / place)
     return found

@@ -3,34 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import dpgraph as dg
+from dpgraph.cli import options
 from dpgraph.cli.budgets import Payer, charging, only_priced, spends
-from dpgraph.cli.options import (
-    DELTA,
-    INFERENCE,
-    JSON,
-    OUT,
-    OUT_PATH,
-    OUT_UNLESS_DRY,
-    SEED,
-    apart,
-    choice,
-    number,
-    whole,
-    writable,
-)
 from dpgraph.cli.output import delivering, plain, records, save_charged, say, show, show_json, telling
-
-if TYPE_CHECKING:
-    from dpgraph.inference.graphs.learned import LearnedNetwork
-    from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-    from dpgraph.models.hmm import HiddenMarkovModel
-    from dpgraph.privacy.records import PrivacyUnit
-    from dpgraph.structure.design import LinearDesign
-    from dpgraph.structure.network import Network
 
 
 class States(click.ParamType):
@@ -44,12 +24,12 @@ class States(click.ParamType):
 
 
 #: A number of rows to judge what a dry run prices by.
-SUPPOSED = whole("--n", 1, help="For --dry-run: a public or supposed number of rows, for relative errors.")
+SUPPOSED = options.whole("--n", 1, help="For --dry-run: a public or supposed number of rows, for relative errors.")
 #: The most families that a dry run shows.
 MOST_FAMILIES = 10
 
 
-def _show_errors(network: Network, mechanism: LaplaceMechanism, unit: PrivacyUnit, n: int | None) -> None:
+def _show_errors(network: dg.Network, mechanism: dg.LaplaceMechanism, unit: dg.PrivacyUnit, n: int | None) -> None:
     """Prints the expected error of each table, the largest first."""
     from dpgraph.analysis.cost import expected_errors
 
@@ -63,17 +43,15 @@ def _show_errors(network: Network, mechanism: LaplaceMechanism, unit: PrivacyUni
         show("Give --n for errors as a share of the rows.")
 
 
-def _show_standard_errors(design: LinearDesign, epsilon: str, n: int | None, unit: PrivacyUnit) -> None:
+def _show_standard_errors(design: dg.LinearDesign, epsilon: str, n: int | None, unit: dg.PrivacyUnit) -> None:
     """Prints the expected standard error of each coefficient, where the number of rows is given."""
     if n is None:
         show("Give --n for the expected standard errors of the coefficients.")
         return
-    from dpgraph.analysis.cost import privacy_cost
 
-    table: Any = privacy_cost(design, epsilon=epsilon, n=n, unit=unit)
-    named = [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
-    wanted = ("coefficient", "without", "with", "ratio", "noise share")
-    show(f"\nexpected standard errors with n = {n}:\n{plain([{name: row[name] for name in wanted} for row in named])}")
+    table: Any = dg.privacy_cost(design, epsilon=epsilon, n=n, unit=unit)
+    wanted = ["coefficient", "without", "with", "ratio", "noise share"]
+    show(f"\nexpected standard errors with n = {n}:\n{plain(table[wanted].to_dict('records'))}")
     show(
         "without, with: standard errors without and with privacy, for features spread evenly\n"
         "noise share: noise on the products of features over the products, in their weakest direction;\n"
@@ -91,47 +69,42 @@ def fit() -> None:
 @click.option("--domain", required=True, help="A TOML file that declares the features and the target.")
 @click.option("--target", required=True, help="The variable to predict.")
 @click.option("--prior", type=float, default=1.0, help="Dirichlet concentration of every cell.")
-@INFERENCE
+@options.INFERENCE
 @spends
 @SUPPOSED
-@OUT_UNLESS_DRY
+@options.OUT_UNLESS_DRY
 def fit_naive_bayes(
     payer: Payer, rows: str, domain: str, target: str, n: int | None, out: Path | None, **how: Any
 ) -> None:
     """Fit a naive Bayes classifier of TARGET to ROWS."""
-    from dpgraph.files.networks import read_domain
     from dpgraph.inference.arguments import check_above_zero
-    from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-    from dpgraph.models.naive_bayes import naive_bayes_network
 
     check_above_zero("prior", how["prior"])
-    declared = read_domain(domain)
-    graph = naive_bayes_network(declared, target)
+    declared = dg.read_domain(domain)
+    graph = dg.naive_bayes_network(declared, target)
     budget = payer.budget()
-    if only_priced(payer, LaplaceMechanism(payer.epsilon).event(graph, budget.unit), budget):
+    if only_priced(payer, dg.LaplaceMechanism(payer.epsilon).event(graph, budget.unit), budget):
         from dpgraph.mechanisms.additive.laplace import label_first
 
         public = n if budget.unit.n_is_public else None
         _show_errors(graph, label_first(graph, target, payer.epsilon, budget.unit, public), budget.unit, n)
         return
-    from dpgraph.estimators.naive_bayes import PrivateNaiveBayes
 
-    out = writable(out, ".json", ".npz", ".bif")
+    out = options.writable(out, ".json", ".npz", ".bif")
     with charging(budget):
-        classifier = PrivateNaiveBayes(declared, payer.epsilon, budget=budget, progress=True, **how)
+        classifier = dg.PrivateNaiveBayes(declared, payer.epsilon, budget=budget, progress=True, **how)
         fitted = classifier.fit(rows, target, person=payer.person)
-        save_charged(fitted, out)
-        say(f"wrote {out}: {fitted.posterior_.provenance}")
+        save_charged(fitted, out, fitted.posterior_.provenance)
 
 
 @fit.command("classifier")
 @click.argument("rows")
 @click.option("--domain", required=True, help="A TOML file that declares the features and the target.")
 @click.option("--target", required=True, help="The variable to predict.")
-@DELTA
+@options.DELTA
 @spends
 @SUPPOSED
-@OUT_UNLESS_DRY
+@options.OUT_UNLESS_DRY
 def fit_classifier(
     payer: Payer, rows: str, domain: str, target: str, delta: str, n: int | None, out: Path | None
 ) -> None:
@@ -139,19 +112,17 @@ def fit_classifier(
 
     With --delta pairs of features are measured where that pays.
     """
-    from dpgraph.estimators.classifier import PrivateClassifier, charged_at_once
-    from dpgraph.files.networks import read_domain
+    from dpgraph.estimators.classifier import charged_at_once
 
     budget = payer.budget(delta)
     if only_priced(payer, charged_at_once(payer.epsilon, delta), budget):
         return
-    out = writable(out, ".json", ".npz")
+    out = options.writable(out, ".json", ".npz")
     with charging(budget):
         settings: Any = {"n": n, "budget": budget, "progress": True}
-        classifier = PrivateClassifier(read_domain(domain), None, payer.epsilon, delta, **settings)
+        classifier = dg.PrivateClassifier(dg.read_domain(domain), None, payer.epsilon, delta, **settings)
         fitted = classifier.fit(rows, target, person=payer.person)
-        save_charged(fitted, out)
-        say(f"wrote {out}: {fitted.model_.provenance}")
+        save_charged(fitted, out, fitted.model_.provenance)
     show(plain([{str(name): value for name, value in row.items()} for row in fitted.choice_.to_dict("records")]))
 
 
@@ -161,20 +132,16 @@ def fit_classifier(
 @click.option("--sequence", required=True, help="The variable whose levels are the sequences, such as region.")
 @click.option("--time", required=True, help="The variable whose levels are the time steps, in order, such as month.")
 @click.option("--states", type=States(), required=True, help='The number of hidden states, or "auto".')
-@whole("--most-states", 1, 5, 'What "auto" tries.')
-@click.option(
-    "--sequence-effects/--no-sequence-effects",
-    default=None,
-    help="Whether sequences differ whatever their state; by default with --states auto alone.",
-)
-@INFERENCE
-@choice("--sampler", ["blocked", "collapsed"], "blocked")
-@whole("--iterations", 1, 200, "Draws of each chain.")
-@whole("--burn-in", 0, 100, "Sweeps before them.")
-@SEED
+@options.whole("--most-states", 1, 5, 'What "auto" tries.')
+@click.option("--sequence-effects/--no-sequence-effects", default=None, help="By default with --states auto alone.")
+@options.INFERENCE
+@options.choice("--sampler", ["blocked", "collapsed"], "blocked")
+@options.whole("--iterations", 1, 200, "Draws of each chain.")
+@options.whole("--burn-in", 0, 100, "Sweeps before them.")
+@options.SEED
 @spends
 @SUPPOSED
-@OUT_UNLESS_DRY
+@options.OUT_UNLESS_DRY
 def fit_hmm(
     payer: Payer, log: str, domain: str, states: Any, n: int | None, seed: int | None, out: Path | None, **how: Any
 ) -> None:
@@ -182,30 +149,24 @@ def fit_hmm(
 
     A person has an unknown number of entries, so with --person the neighbours are add-remove unless the cap is 1.
     """
-    from dpgraph.files.networks import read_domain
-    from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-    from dpgraph.models.hmm import hmm_network
-
-    declared = read_domain(domain)
-    graph = hmm_network(declared, how["sequence"], how["time"])
+    declared = dg.read_domain(domain)
+    graph = dg.hmm_network(declared, how["sequence"], how["time"])
     budget = payer.budget()
-    noise = LaplaceMechanism(payer.epsilon, tables="maximal")
+    noise = dg.LaplaceMechanism(payer.epsilon, tables="maximal")
     if only_priced(payer, noise.event(graph, budget.unit), budget):
         _show_errors(graph, noise, budget.unit, n)
         return
-    from dpgraph.estimators.hmm import PrivateHMM
 
-    out = writable(out, ".json", ".npz")
+    out = options.writable(out, ".json", ".npz")
     how |= {"person": payer.person, "rows_per_person": budget.unit.rows_per_person, "budget": budget}
-    fitted = PrivateHMM(states, declared, payer.epsilon, random_state=seed, progress=True, **how)
+    fitted = dg.PrivateHMM(states, declared, payer.epsilon, random_state=seed, progress=True, **how)
     with charging(budget):
         model = telling(lambda: fitted.fit(log))
-        save_charged(model, out)
+        save_charged(model, out, model.model_.provenance)
         _say_states(model.model_)
-        say(f"wrote {out}: {model.model_.provenance}")
 
 
-def _say_states(model: HiddenMarkovModel) -> None:
+def _say_states(model: dg.results.HiddenMarkovModel) -> None:
     """How the number of states was chosen, how many are used and how the chains mixed."""
     mixed = {name: f"{model.diagnostics[name]:.3g}" for name in ("r_hat", "effective_size")}
     if model.choice is not None:
@@ -217,36 +178,29 @@ def _say_states(model: HiddenMarkovModel) -> None:
 
 @click.command()
 @click.argument("model")
-@click.option(
-    "--states", type=States(), default=None, help='The number of hidden states, or "auto"; as before if absent.'
-)
-@whole("--iterations", 1, 2000, "Draws of each chain.")
-@whole("--burn-in", 0, 1000, "Sweeps before them.")
-@whole("--seed", 0, 0, "Of the draws.")
-@OUT
+@click.option("--states", type=States(), help='The number of hidden states, or "auto"; as before if absent.')
+@options.whole("--iterations", 1, 2000, "Draws of each chain.")
+@options.whole("--burn-in", 0, 1000, "Sweeps before them.")
+@options.whole("--seed", 0, 0, "Of the draws.")
+@options.OUT
 def refit(model: str, states: int | str | None, out: Path, **how: Any) -> None:
     """Learn a hidden Markov MODEL again, from the release that its file keeps; free, and no rows are read.
 
     All cells are learned from, those that a fit in Python held out too.
     """
-    from dpgraph.files.documents import load, save
-    from dpgraph.models.hmm import HiddenMarkovModel
-    from dpgraph.models.markov_counts import fit_hmm
-    from dpgraph.privacy.errors import InferenceError
-
-    out = writable(out, ".json", ".npz")
-    before = load(model, progress=True)
-    if not isinstance(before, HiddenMarkovModel):
-        raise InferenceError(
+    out = options.writable(out, ".json", ".npz")
+    before = dg.load(model, progress=True)
+    if not isinstance(before, dg.results.HiddenMarkovModel):
+        raise dg.errors.InferenceError(
             f"refit takes a hidden Markov model; {model} holds a {type(before).__name__}, whose release is "
             "dg.load(path, release=True)"
         )
-    how |= {"sequence": before.sequence, "time": before.time, "inference": before.inference}
-    how |= {"sampler": before.sampler, "sequence_effects": bool(before.effects), "progress": True}
-    released = load(model, release=True, progress=True)
-    fitted = telling(lambda: fit_hmm(released, before.n_states if states is None else states, **how))
+    how |= {name: getattr(before, name) for name in ("sequence", "time", "inference", "sampler")}
+    how |= {"sequence_effects": bool(before.effects), "progress": True}
+    released = dg.load(model, release=True, progress=True)
+    fitted = telling(lambda: dg.fit_hmm(released, before.n_states if states is None else states, **how))
     with delivering(out):
-        save(fitted, out, release=released, progress=True)
+        dg.save(fitted, out, release=released, progress=True)
     _say_states(fitted)
     say(f"wrote {out}: {fitted.provenance}")
 
@@ -256,53 +210,33 @@ def refit(model: str, states: int | str | None, out: Path, **how: Any) -> None:
 @click.option("--domain", required=True, help="A TOML file: numbers as { bounds = [low, high] }, others by levels.")
 @click.option("--target", required=True, help="The variable to predict, which has bounds.")
 @click.option("--typical", type=float, default=None, help="A typical value of the target, from public knowledge.")
-@INFERENCE
-@whole("--draws", 1, 2000, "From the posterior.")
-@SEED
-@choice(
-    "--on-missing",
-    ["error", "drop"],
-    "error",
-    "A row with a null that is not declared: drop it, under add-remove only, or refuse the table.",
-)
+@options.INFERENCE
+@options.whole("--draws", 1, 2000, "From the posterior.")
+@options.SEED
+@options.choice("--on-missing", ["error", "drop"], "error", "What becomes of rows with undeclared nulls.")
 @spends
 @SUPPOSED
-@JSON
-@OUT_UNLESS_DRY
+@options.JSON
+@options.OUT_UNLESS_DRY
 def fit_regression(
-    payer: Payer,
-    rows: str,
-    domain: str,
-    target: str,
-    typical: float | None,
-    seed: int | None,
-    on_missing: Any,
-    n: int | None,
-    as_json: bool,
-    out: Path | None,
-    **how: Any,
+    payer: Payer, rows: str, domain: str, target: str, typical: Any, n: Any, as_json: bool, out: Path | None, **how: Any
 ) -> None:
     """Fit a linear regression of TARGET to ROWS on all other variables of the domain file."""
-    from dpgraph.files.networks import read_design
-    from dpgraph.inference.regression.prior import RegressionPrior
-    from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-
-    design, prior = read_design(domain, target, on_missing=on_missing), RegressionPrior(typical=typical)
+    design = dg.read_design(domain, target, on_missing=how.pop("on_missing"))
+    prior = dg.RegressionPrior(typical=typical)
     prior.centre(design)
     budget = payer.budget()
-    if only_priced(payer, LaplaceMechanism(payer.epsilon).event(design, budget.unit), budget):
+    if only_priced(payer, dg.LaplaceMechanism(payer.epsilon).event(design, budget.unit), budget):
         _show_standard_errors(design, payer.epsilon, n, budget.unit)
         return
-    from dpgraph.estimators.regression import PrivateLinearRegression
 
-    out = writable(out, ".json", ".npz")
-    how |= {"random_state": seed, "prior": prior, "budget": budget, "progress": True}
-    estimator = PrivateLinearRegression(design, epsilon=payer.epsilon, **how)
+    out = options.writable(out, ".json", ".npz")
+    how |= {"random_state": how.pop("seed"), "prior": prior, "budget": budget, "progress": True}
+    estimator = dg.PrivateLinearRegression(design, epsilon=payer.epsilon, **how)
     with charging(budget):
         fitted = telling(lambda: estimator.fit(rows, target, person=payer.person))
         learned = fitted.posterior_
-        save_charged(fitted, out)
-        say(f"wrote {out}: {learned.provenance}")
+        save_charged(fitted, out, learned.provenance)
         shown = learned.coefficients()
         if as_json:
             table = records(shown.reset_index(names="name").to_dict("records"))
@@ -313,22 +247,17 @@ def fit_regression(
 
 @click.command()
 @click.argument("rows")
-@click.option(
-    "--declaration",
-    required=True,
-    help="A TOML file: age = { numbers = [0, 120] } and job = { words = true } are found, a list of levels stays.",
-)
-@DELTA
-@number("--rare", 1, help="Levels of a smaller share of the rows become 'other'; .005 if absent.")
+@click.option("--declaration", required=True, help="A TOML file of variables, some numbers or words to be found.")
+@options.DELTA
+@options.number("--rare", 1, help="Levels of a smaller share of the rows become 'other'; .005 if absent.")
 @spends
-@OUT_UNLESS_DRY
+@options.OUT_UNLESS_DRY
 def discover(payer: Payer, rows: str, declaration: str, delta: str, rare: float | None, out: Path | None) -> None:
     """Find the bins and levels that a declaration leaves open in ROWS, with a part of the budget.
 
     The file that is written says how each variable was found, and by which charge.
     """
-    from dpgraph.estimators.discovering import discover, planned
-    from dpgraph.files.documents import save
+    from dpgraph.estimators.discovering import planned
     from dpgraph.files.networks import read_declaration
 
     partial, strict = read_declaration(declaration)
@@ -336,12 +265,12 @@ def discover(payer: Payer, rows: str, declaration: str, delta: str, rare: float 
     settings: Any = {"epsilon": payer.epsilon, "delta": delta, "budget": budget, "strict": strict}
     if only_priced(payer, planned(partial, **settings).event, budget):
         return
-    out = writable(out, ".toml")
+    out = options.writable(out, ".toml")
     with charging(budget):
         asked: Any = settings | ({} if rare is None else {"rare": rare})
-        found = telling(lambda: discover(rows, partial, person=payer.person, progress=True, **asked))
+        found = telling(lambda: dg.discover(rows, partial, person=payer.person, progress=True, **asked))
         with delivering(out):
-            save(found, out)
+            dg.save(found, out)
         say(f"wrote {out}: {found.provenance}")
     show(plain(found.to_frame().reset_index().to_dict("records")))
 
@@ -349,65 +278,52 @@ def discover(payer: Payer, rows: str, declaration: str, delta: str, rare: float 
 @click.command()
 @click.argument("rows")
 @click.option("--domain", required=True, help="The variables and their levels, declared.")
-@DELTA
+@options.DELTA
 @click.option("--method", default="auto", help="The method; auto tells its choice and the reason.")
-@whole("--max-parents", 0, help="The most parents of a variable.")
-@whole("--max-cells", 1, help="The most cells of a family's table.")
+@options.whole("--max-parents", 0, help="The most parents of a variable.")
+@options.whole("--max-cells", 1, help="The most cells of a family's table.")
 @click.option("--required", metavar="A->B", multiple=True, help="An edge that must be there; may be repeated.")
 @click.option("--forbidden", metavar="A->B", multiple=True, help="An edge that must not be; may be repeated.")
 @click.option("--order", metavar="A,B,...", help="Variables first to last: no edge leads backwards.")
 @click.option("--target", help="A variable that is a parent of every other: tree-augmented naive Bayes.")
-@whole("--n", 1, help="About how many rows there are, if that is public.")
+@options.whole("--n", 1, help="About how many rows there are, if that is public.")
 @spends
-@OUT_UNLESS_DRY
-@click.option(
-    "--shares",
-    is_flag=True,
-    help="Print how often each edge is chosen on draws of the pairs, too: twenty times as long as choosing took.",
-)
-@click.option("--release", "release_out", type=OUT_PATH, help="Where to write every noisy table as well.")
-@click.option("--model", "model_out", type=OUT_PATH, help="Where to write the probabilities as well.")
+@options.OUT_UNLESS_DRY
+@click.option("--shares", is_flag=True, help="Print how often each edge is chosen on draws of the pairs, too; slow.")
+@click.option("--release", "release_out", type=options.OUT_PATH, help="Where to write every noisy table as well.")
+@click.option("--model", "model_out", type=options.OUT_PATH, help="Where to write the probabilities as well.")
 def learn(
-    payer: Payer,
-    rows: str,
-    domain: str,
-    out: Path | None,
-    shares: bool,
-    release_out: Path | None,
-    model_out: Path | None,
-    **settings: Any,
+    payer: Payer, rows: str, domain: str, out: Any, shares: bool, release_out: Any, model_out: Any, **settings: Any
 ) -> None:
     """Learn a network of ROWS that have no graph: pairs are measured once, and the graph is chosen for free."""
     from dpgraph.estimators.learning import planned_events
-    from dpgraph.files.documents import save
-    from dpgraph.files.networks import read_domain
-    from dpgraph.inference.graphs.constraints import Constraints
 
-    apart({"--out": out, "--release": release_out, "--model": model_out})
-    declared = read_domain(domain)
+    options.apart({"--out": out, "--release": release_out, "--model": model_out})
+    declared = dg.read_domain(domain)
     budget = payer.budget(settings["delta"])
     bounds = {name: settings.pop(name) for name in ("max_parents", "max_cells", "target")}
     edges = {name: [_edge(text) for text in settings.pop(name)] for name in ("required", "forbidden")}
     order = settings.pop("order")
     order = None if order is None else [name.strip() for name in order.split(",")]
-    settings |= {"epsilon": payer.epsilon, "budget": budget, "constraints": Constraints(order=order, **edges, **bounds)}
+    settings |= {
+        "epsilon": payer.epsilon,
+        "budget": budget,
+        "constraints": dg.Constraints(order=order, **edges, **bounds),
+    }
     if only_priced(payer, planned_events(declared, **settings), budget):
         return
-    from dpgraph.estimators.learning import learn_network
 
-    out = writable(out, ".toml", ".json")
-    beside = [None if path is None else writable(path, ".json", ".npz") for path in (release_out, model_out)]
+    out = options.writable(out, ".toml", ".json")
+    beside = [None if path is None else options.writable(path, ".json", ".npz") for path in (release_out, model_out)]
     with charging(budget):
-        learned = telling(lambda: learn_network(rows, declared, person=payer.person, progress=True, **settings))
+        learned = telling(lambda: dg.learn_network(rows, declared, person=payer.person, progress=True, **settings))
         if beside[0] is not None:
             save_charged(learned.release, beside[0])
-            say(f"wrote {beside[0]}")
         with delivering(out):
-            save(learned.network, out, progress=True)
+            dg.save(learned.network, out, progress=True)
         say(f"wrote {out}: {learned.provenance}; {learned.reason}")
         if beside[1] is not None:
             save_charged(learned.probabilities, beside[1])
-            say(f"wrote {beside[1]}")
     found = _edges(learned, shares)
     show(plain(found) if found else "no edge stands out of the noise")
     if found and not shares and learned.method == "pairs":
@@ -415,7 +331,7 @@ def learn(
         say(f"how often each edge is chosen on draws of the pairs: --shares prints it; in Python it is in {where}")
 
 
-def _edges(learned: LearnedNetwork, shares: bool) -> list[dict[str, str]]:
+def _edges(learned: dg.results.LearnedNetwork, shares: bool) -> list[dict[str, str]]:
     """The edges, strongest first; with the share of draws that have them, a dash where that would cost epsilon."""
     if not shares:  # which ``learned.edges`` would compute
         found = sorted(learned.to_networkx().edges(data=True), key=lambda edge: -edge[2]["strength"])

@@ -6,19 +6,16 @@ A ledger is opened when its command runs and closed before it ends.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from dpgraph.cli.budgets import opened, unit_of
+import dpgraph as dg
+from dpgraph.cli.budgets import opened
 from dpgraph.cli.options import DELTA, EPSILON, JSON, NEIGHBOURS, ROWS_PER_PERSON
 from dpgraph.cli.output import plain, say, show_json
 from dpgraph.cli.output import show as show_text
 from dpgraph.privacy.display import counted, escaped
-
-if TYPE_CHECKING:
-    from dpgraph.privacy.accounting import Budget
-    from dpgraph.privacy.ledger.row import LedgerRow
 
 PLACE = click.argument("place", metavar="LEDGER")
 DATASET = click.option("--dataset", metavar="NAME", help="The data set; all of them, or the only one, if left out.")
@@ -43,9 +40,9 @@ def ledger() -> None:
 @click.option("--accounting", default="basic", help="How charges add: basic, gdp or zcdp.")
 @click.option("--source", metavar="TEXT", help="A name for the source of the rows; one source has one budget.")
 @click.option("--who", metavar="NAME", default="", show_default=False, help="Who makes it.")
-def create(place: str, dataset: str, neighbours: str, rows_per_person: int, **settings: Any) -> None:
+def create(place: str, dataset: str, neighbours: Any, rows_per_person: int, **settings: Any) -> None:
     """Make the budget of a data set; one that is there already is left as it is, if it is the same."""
-    budget = opened(place, dataset, unit=unit_of(neighbours, rows_per_person), **settings)
+    budget = opened(place, dataset, unit=dg.PrivacyUnit(neighbours, rows_per_person), **settings)
     say(f"{budget}")
     click.echo(budget.ledger.head)
 
@@ -114,12 +111,11 @@ def verify(place: str, dataset: str | None, head: str | None, source: str | None
 
     With --json the findings are printed either way; the exit code is 1 where something is wrong.
     """
-    from dpgraph.files.documents import load
     from dpgraph.privacy.ledger.account import verify_at
 
     if (head or source) and dataset is None:
         dataset = _only(place, None)
-    released = None if source is None else load(source, progress=True)
+    released = None if source is None else dg.load(source, progress=True)
     found = [verify_at(place, one, expected_head=head, release=released) for one in _names(place, dataset)]
     if as_json:
         checked = [
@@ -174,11 +170,11 @@ def _only(place: str, dataset: str | None) -> str:
     return names[0]
 
 
-def _rows(place: str, dataset: str | None) -> tuple[LedgerRow, ...]:
+def _rows(place: str, dataset: str | None) -> tuple[dg.results.LedgerRow, ...]:
     return opened(place, _only(place, dataset)).ledger.rows()
 
 
-def _summary(budget: Budget) -> dict[str, Any]:
+def _summary(budget: dg.Budget) -> dict[str, Any]:
     """A budget for people and programs; exact numbers as text."""
     from dpgraph.privacy.records import decimal
 
@@ -209,7 +205,7 @@ def _summary(budget: Budget) -> dict[str, Any]:
     }
 
 
-def _line(row: LedgerRow) -> tuple[str, ...]:
+def _line(row: dg.results.LedgerRow) -> tuple[str, ...]:
     from dpgraph.privacy.records import decimal, exact_sum
 
     told = row.plain

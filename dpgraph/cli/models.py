@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import dpgraph as dg
 from dpgraph.cli.budgets import Payer, charging, only_priced, opened, spends
-from dpgraph.cli.options import INTERVAL, JSON, OUT, OUT_PATH, whole, writable
+from dpgraph.cli.options import INTERVAL, JSON, OUT, OUT_PATH, choice, whole, writable
 from dpgraph.cli.output import delivering, plain, records, save_charged, say, show, show_json, telling, write_page
 from dpgraph.privacy.display import WIDTH, escaped
 from dpgraph.waiting import at_terminal
@@ -20,16 +21,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dpgraph.inference.network.queries import Numbers
-    from dpgraph.models.hmm import HiddenMarkovModel
-    from dpgraph.structure.tables import Probabilities
 
 #: Synthetic rows that are drawn and written at once, and their codes.
 _MOST_ROWS, _MOST_CODES = 1 << 20, 1 << 26
-RAW = click.option(
-    "--raw",
-    is_flag=True,
-    help="Write CSV cells as they are; else one that a spreadsheet would run, such as =1+1, gets a ' before it.",
-)
+RAW = click.option("--raw", is_flag=True, help="Write CSV cells that a spreadsheet would run (=1+1) as they are.")
 
 
 @click.command()
@@ -37,10 +32,7 @@ RAW = click.option(
 @click.argument("rows")
 @INTERVAL
 @click.option(
-    "--costs",
-    type=(float, float),
-    metavar="POSITIVE NEGATIVE",
-    help="What a false positive and a false negative cost: of two classes, prints the cheapest threshold.",
+    "--costs", type=(float, float), metavar="POSITIVE NEGATIVE", help="Of false ones; prints the cheapest threshold."
 )
 @spends
 @JSON
@@ -50,15 +42,12 @@ def evaluate(payer: Payer, model: str, rows: str, interval: float, costs: Any, a
 
     Prints the scores of a classifier, a regression or a hidden Markov model with intervals, from one release.
     """
-    from dpgraph.estimators.evaluation import evaluate as judge
     from dpgraph.estimators.evaluation import task_of
-    from dpgraph.files.documents import load
-    from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
     from dpgraph.structure.outcomes import Classification, OutcomeDescription
 
-    loaded, budget = load(model, progress=True), payer.budget()
+    loaded, budget = dg.load(model, progress=True), payer.budget()
     task = task_of(loaded)
-    planned = LaplaceMechanism(payer.epsilon).event(OutcomeDescription(task), budget.unit)
+    planned = dg.LaplaceMechanism(payer.epsilon).event(OutcomeDescription(task), budget.unit)
     if costs is not None:
         if not isinstance(task, Classification) or len(task.classes) != 2:
             raise click.UsageError("--costs is of a classifier of two classes")
@@ -70,10 +59,9 @@ def evaluate(payer: Payer, model: str, rows: str, interval: float, costs: Any, a
         out = writable(out, ".json", ".npz")
     with charging(budget):
         settings: dict[str, Any] = {"epsilon": payer.epsilon, "budget": budget, "person": payer.person}
-        judged = telling(lambda: judge(loaded, rows, interval=interval / 100, progress=True, **settings))
+        judged = telling(lambda: dg.evaluate(loaded, rows, interval=interval / 100, progress=True, **settings))
         if out is not None:
             save_charged(judged.release, out)
-            say(f"wrote {out}")
         frames = {"scores": judged.to_frame()}
         if isinstance(task, Classification):
             frames |= {"confusion": judged.confusion, "reliability": judged.reliability}
@@ -118,18 +106,11 @@ def predict(model: str, rows: str | None, forecast: int | None, counts: bool, ra
     import pandas as pd
 
     from dpgraph.files.atomic_write import write_text
-    from dpgraph.files.documents import load
     from dpgraph.files.spreadsheet import csv_text, harmless_frame
-    from dpgraph.models.conditional import ConditionalClassifier
-    from dpgraph.models.hmm import HiddenMarkovModel
-    from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
-    from dpgraph.models.regression import LinearRegressionModel
-    from dpgraph.privacy.errors import InferenceError
-    from dpgraph.structure.tables import Probabilities
 
     out = writable(out, ".csv")
-    loaded = load(model, progress=True)
-    hidden = isinstance(loaded, HiddenMarkovModel)
+    loaded = dg.load(model, progress=True)
+    hidden = isinstance(loaded, dg.results.HiddenMarkovModel)
     if forecast is not None and not hidden:
         raise click.UsageError("--forecast needs a hidden Markov model; give ROWS in its place")
     if forecast is not None and rows is not None:
@@ -139,24 +120,26 @@ def predict(model: str, rows: str | None, forecast: int | None, counts: bool, ra
     if rows is None and not hidden:
         raise click.UsageError("give ROWS to predict")
     match loaded:
-        case HiddenMarkovModel() as fitted if forecast is not None:
+        case dg.results.HiddenMarkovModel() as fitted if forecast is not None:
             table = fitted.forecast_counts(forecast) if counts else fitted.forecast(forecast)
-        case HiddenMarkovModel() as fitted if rows is not None:
+        case dg.results.HiddenMarkovModel() as fitted if rows is not None:
             table = fitted.predict_fields(rows, interval=0.9)
-        case HiddenMarkovModel() as fitted:
+        case dg.results.HiddenMarkovModel() as fitted:
             table = fitted.predict().assign(path=fitted.most_likely_path()["state"])
-        case LinearRegressionModel() as fitted:
+        case dg.results.LinearRegressionModel() as fitted:
             table = fitted.frame(rows)
-        case NaiveBayes() | NaiveBayesEnsemble() as fitted:
+        case dg.results.NaiveBayes() | dg.results.NaiveBayesEnsemble() as fitted:
             table = _labels(fitted, _of_naive_bayes(fitted, rows))
-        case ConditionalClassifier(posterior=posterior) as fitted:
-            several = not isinstance(posterior, Probabilities)
+        case dg.results.ConditionalClassifier(posterior=posterior) as fitted:
+            several = not isinstance(posterior, dg.Probabilities)
             found = fitted.predict_proba(rows, return_interval=several)
             table = _labels(fitted, found if several else (found,))
         case fitted if callable(getattr(fitted, "predict", None)):
             table = pd.DataFrame({"prediction": fitted.predict(rows)})
         case _:
-            raise InferenceError(f"{model} predicts nothing row by row; make a model with: dpgraph fit naive-bayes")
+            raise dg.errors.InferenceError(
+                f"{model} predicts nothing row by row; make a model with: dpgraph fit naive-bayes"
+            )
     text = csv_text(table if raw else harmless_frame(table))
     with delivering(out):
         write_text(out, text)
@@ -191,13 +174,7 @@ def _labels(model: Any, found: Sequence[Any]) -> pd.DataFrame:
 @click.argument("model")
 @click.option("-n", "n", type=int, required=True, help="How many rows.")
 @whole("--seed", 0, help="A seed for the draw; the model is public already.")
-@click.option(
-    "--numbers",
-    type=click.Choice(["uniform", "midpoint", "level"]),
-    default="uniform",
-    show_default=True,
-    help="What a column of bins holds: numbers in them, each bin's mean, or its name.",
-)
+@choice("--numbers", ["uniform", "midpoint", "level"], "uniform", "What a column of bins holds.")
 @click.option("--holes", is_flag=True, help="With nulls where values are unobserved, as many as people have.")
 @RAW
 @OUT
@@ -211,11 +188,10 @@ def sample(model: str, n: int, seed: int | None, numbers: Numbers, holes: bool, 
     from dpgraph.files.atomic_write import write_frames
     from dpgraph.files.documents import population, probabilities_of
     from dpgraph.files.spreadsheet import harmless_frame
-    from dpgraph.models.hmm import HiddenMarkovModel
 
     out = writable(out, ".csv", ".parquet")
     found, rng = population(model, progress=True), np.random.default_rng(seed)
-    hidden = isinstance(found, HiddenMarkovModel)
+    hidden = isinstance(found, dg.results.HiddenMarkovModel)
     frames = (
         iter([found.sample(n, rng, numbers=numbers, holes=holes)])
         if hidden
@@ -228,11 +204,11 @@ def sample(model: str, n: int, seed: int | None, numbers: Numbers, holes: bool, 
     say(f"wrote {out}")
 
 
-def _drawn(probabilities: Probabilities, n: int, rng: Any, numbers: Numbers, holes: bool) -> Iterator[pd.DataFrame]:
+def _drawn(probabilities: dg.Probabilities, n: int, rng: Any, numbers: Numbers, holes: bool) -> Iterator[pd.DataFrame]:
     """Synthetic rows, block by block, as one draw would hold them; a bar on a terminal."""
     from tqdm import tqdm
 
-    from dpgraph.inference.network.queries import BLOCK, numbered, sample_rows
+    from dpgraph.inference.network.queries import BLOCK, numbered
 
     domain = probabilities.network.domain
     wanted = _MOST_CODES // (
@@ -243,7 +219,7 @@ def _drawn(probabilities: Probabilities, n: int, rng: Any, numbers: Numbers, hol
     with tqdm(total=n, desc="rows", unit_scale=True, disable=not shown) as bar:
         for start in range(0, max(n, 1), rows):
             part = min(rows, n - start)
-            yield sample_rows(probabilities, part, rng, numbers=numbers, holes=holes, progress=not shown)
+            yield dg.sample_rows(probabilities, part, rng, numbers=numbers, holes=holes, progress=not shown)
             bar.update(part)
 
 
@@ -272,26 +248,21 @@ def report(source: str, html: Path | None, dataset: str | None, beside: bool) ->
     if made is not None:
         show(f"learned from {made}")
     if dataset is not None or (made is not None and made.private):
-        from dpgraph.privacy.risk import Risk
-
-        risk = Risk.of(made or value)
+        risk = dg.results.Risk.of(made or value)
         show("" if made else "if all of the budget is spent:")
         show("\n".join(fill(line, WIDTH) for line in (str(risk), risk.assumption)))
         show(plain([{"figure": name, "bound": bound} for name, bound in risk.facts()]))
-    from dpgraph.models.hmm import HiddenMarkovModel
 
-    if isinstance(value, HiddenMarkovModel):
+    if isinstance(value, dg.results.HiddenMarkovModel):
         _show_states(value)
     _show_missing(value)
 
 
 def _show_missing(value: Any) -> None:
     """How much is missing of each variable of a posterior with unobserved values."""
-    from dpgraph.inference.network.draws import PosteriorDraws
-    from dpgraph.inference.network.plug_in import DirichletPosterior
     from dpgraph.inference.queries.missing import missing
 
-    if isinstance(value, PosteriorDraws | DirichletPosterior) and value.network.domain.indicators:
+    if isinstance(value, dg.results.PosteriorDraws | dg.results.DirichletPosterior) and value.network.domain.indicators:
         rows = missing(value).rename_axis("variable").reset_index().to_dict("records")
         show(
             "\nthe share missing, with a 90 % interval, what it was assumed to depend on, and how far observed values\n"
@@ -301,15 +272,12 @@ def _show_missing(value: Any) -> None:
 
 def _value_of(source: str, beside: bool) -> Any:
     if Path(source).suffix.lower() == ".toml":
-        from dpgraph.files.networks import read_network
+        return dg.read_network(source)
 
-        return read_network(source)
-    from dpgraph.files.documents import load
-
-    return load(source, release=beside, progress=True)
+    return dg.load(source, release=beside, progress=True)
 
 
-def _show_states(model: HiddenMarkovModel) -> None:
+def _show_states(model: dg.results.HiddenMarkovModel) -> None:
     states = range(model.n_states)
     cells = model.state_probabilities.sum(axis=(0, 1))
     moves: list[dict[str, Any]] = [

@@ -5,94 +5,67 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from dpgraph.cli.budgets import Payer, charging, only_priced, spends, unit_of
-from dpgraph.cli.options import (
-    DELTA,
-    EPSILON,
-    HTML,
-    JSON,
-    NEIGHBOURS,
-    OUT,
-    OUT_UNLESS_DRY,
-    ROWS_PER_PERSON,
-    choice,
-    number,
-    whole,
-    writable,
-)
+import dpgraph as dg
+from dpgraph.cli import options
+from dpgraph.cli.budgets import Payer, charging, only_priced, spends
 from dpgraph.cli.output import delivering, plain, records, save_charged, say, show, show_json, telling, write_page
 from dpgraph.cli.queries import question_of
 from dpgraph.privacy.display import WIDTH, cell, escaped
 from dpgraph.waiting import waiting
 
-if TYPE_CHECKING:
-    from dpgraph.analysis.cost import PrivacyReport
-    from dpgraph.privacy.records import PrivacyUnit
-
 
 @click.command()
 @click.argument("network")
-@EPSILON
-@DELTA
+@options.EPSILON
+@options.DELTA
 @click.option("--n", type=int, help="A public or supposed number of rows, for relative errors.")
-@click.option(
-    "--own", is_flag=True, help="Let a public NETWORK's own probabilities stand for the data; uniform ones otherwise."
-)
-@click.option(
-    "--question",
-    metavar="TEXT",
-    help='How wide an answer\'s interval will be with --n rows: "work=Private | sex=F, age=17-25".',
-)
-@number("--half-width", help="For --question: which epsilon gives plus or minus that.")
+@click.option("--own", is_flag=True, help="A public NETWORK's own probabilities stand for the data, not uniform ones.")
+@click.option("--question", metavar="TEXT", help='Price an answer, with --n: "work=Private | sex=F, age=17-25".')
+@options.number("--half-width", help="For --question: which epsilon gives plus or minus that.")
 @click.option("--target", help="Price a naive Bayes classifier of this variable of NETWORK; its arcs are not read.")
-@click.option(
-    "--rows", "many", type=int, help="With --target: what each classifier is expected to score with so many rows."
-)
-@number("--error", 1, help="Which epsilon, and how many rows, keep every table within this total variation error.")
-@NEIGHBOURS
-@ROWS_PER_PERSON
-@JSON
-@HTML
+@click.option("--rows", "many", type=int, help="With --target: what each classifier is expected to score with so many.")
+@options.number("--error", 1, help="Which epsilon, and how many rows, keep every table within this error (tv).")
+@options.NEIGHBOURS
+@options.ROWS_PER_PERSON
+@options.JSON
+@options.HTML
 def cost(
     network: str,
     own: bool,
-    question: str | None,
-    half_width: float | None,
-    target: str | None,
-    many: int | None,
-    error: float | None,
-    as_json: bool,
-    html: Path | None,
+    question: Any,
+    half_width: Any,
+    target: Any,
+    many: Any,
+    html: Any,
+    as_json: Any,
     **asked: Any,
 ) -> None:
     """Show the cost of privacy on NETWORK and the best mechanism, before any data.
 
     The page of --html has sliders for epsilon and n, and the network coloured by the cost of its tables.
     """
-    page = None if html is None else writable(html, ".html")
-    from dpgraph.analysis.cost import privacy_cost
-    from dpgraph.files.networks import read_domain, read_network, read_probabilities
-    from dpgraph.models.naive_bayes import naive_bayes_network
+    page = None if html is None else options.writable(html, ".html")
+    from dpgraph.files.networks import read_probabilities
 
     if many is not None and target is None:
         raise click.UsageError("--rows needs --target; --n is for tables of any network")
     if target is not None and own:
         raise click.UsageError("--own needs NETWORK's own arcs, which --target does not read; leave one out")
-    if own:
-        subject = read_probabilities(network)
+    if target is not None:
+        subject = dg.naive_bayes_network(dg.read_domain(network), target)
     else:
-        subject = read_network(network) if target is None else naive_bayes_network(read_domain(network), target)
-    unit = unit_of(asked["neighbours"], asked["rows_per_person"])
+        subject = read_probabilities(network) if own else dg.read_network(network)
+    unit, error = dg.PrivacyUnit(asked["neighbours"], asked["rows_per_person"]), asked.pop("error")
     if half_width is not None and question is None:
         raise click.UsageError("--half-width needs --question")
     graph, n = getattr(subject, "network", subject), many if asked["n"] is None else asked["n"]
     asked["n"] = n
     how = {"question": None if question is None else question_of(question, graph.domain), "progress": True}
-    report = privacy_cost(subject, epsilon=asked["epsilon"], delta=asked["delta"], n=n, unit=unit, **how)
+    report = dg.privacy_cost(subject, epsilon=asked["epsilon"], delta=asked["delta"], n=n, unit=unit, **how)
     plans = None if many is None else _plans(graph.domain, target, many, asked["epsilon"], asked["delta"], unit)
     needed = None
     if report.question is not None and half_width is not None:
@@ -126,11 +99,10 @@ def cost(
         show(f"plus or minus {half_width:g} needs about epsilon {needed:.3g}.")
 
 
-def _plans(domain: Any, target: Any, rows: int, epsilon: Any, delta: Any, unit: PrivacyUnit) -> list[dict[str, Any]]:
-    from dpgraph.estimators.classifier import PrivateClassifier
+def _plans(domain: Any, target: Any, rows: int, epsilon: Any, delta: Any, unit: dg.PrivacyUnit) -> list[dict[str, Any]]:
 
     with waiting("simulating classifiers", True):
-        found = PrivateClassifier(domain, target, epsilon, delta, unit=unit).plan(rows)
+        found = dg.PrivateClassifier(domain, target, epsilon, delta, unit=unit).plan(rows)
     return records(found.replace({"epsilon": {float("inf"): None}}).astype(object).to_dict("records"))
 
 
@@ -143,16 +115,16 @@ def _cheapest(plans: Sequence[Mapping[str, Any]]) -> str:
     return f"The cheapest within a point of no privacy: {best['plan']} at epsilon {best['epsilon']:g}."
 
 
-def _in_words(report: PrivacyReport, name: str, families: int, unit: PrivacyUnit) -> str:
+def _in_words(report: dg.results.PrivacyReport, name: str, families: int, unit: dg.PrivacyUnit) -> str:
     from dpgraph.analysis.cost import compared
-    from dpgraph.privacy.records import PrivacyCost
 
     listed = ", ".join(f"{name} {value}" for name, value in report.facts.items())
     arc = "".join(f"{fill(line, WIDTH)}\n" for line in report.arc_in_words())
     return (
         f"{name}: {report.facts['maximal tables']} maximal tables of "
         f"{families} families, {report.facts['cells']} cells\n{fill(listed, WIDTH)}\n"
-        f"{PrivacyCost(report.epsilon, report.delta)}, protecting {unit}\n{fill(str(report.risk), WIDTH)}\n\n"
+        f"{dg.results.PrivacyCost(report.epsilon, report.delta)}, protecting {unit}\n"
+        f"{fill(str(report.risk), WIDTH)}\n\n"
         f"{plain(compared(report.mechanism_rows))}\n\n{_notes(report.mechanism_rows)}\n\n"
         f"{fill(f'recommended: {report.recommended}', WIDTH, subsequent_indent='  ')}\n"
         f"{fill(escaped(report.reason), WIDTH)}\n\n"
@@ -182,7 +154,7 @@ def _families(rows: Sequence[Mapping[str, Any]]) -> str:
     return f"{shown}\nin every row: {once}" if same else shown
 
 
-def _advice(report: PrivacyReport, reached: Mapping[str, Any] | None) -> str:
+def _advice(report: dg.results.PrivacyReport, reached: Mapping[str, Any] | None) -> str:
     lines: list[str] = []
     if report.n is None:
         lines.append("Give --n, public or supposed, for tv and kl: whether the noise matters depends on the rows.")
@@ -200,17 +172,12 @@ def _advice(report: PrivacyReport, reached: Mapping[str, Any] | None) -> str:
 @click.command()
 @click.argument("rows")
 @click.option("--network", required=True, help="The DAG over its declared domain.")
-@DELTA
-@choice(
-    "--mechanism",
-    ["auto", "laplace", "gaussian", "fourier", "posterior-sample", "map"],
-    "auto",
-    "auto is the one that `dpgraph cost` recommends; gaussian needs --delta.",
-)
-@choice("--tables", ["merged", "maximal", "families"], help="What laplace measures.")
-@choice("--allocation", ["optimal", "uniform"], help="How laplace shares epsilon.")
+@options.DELTA
+@options.choice("--mechanism", options.MECHANISMS, "auto", "auto is the one that `dpgraph cost` recommends.")
+@options.choice("--tables", ["merged", "maximal", "families"], help="What laplace measures.")
+@options.choice("--allocation", ["optimal", "uniform"], help="How laplace shares epsilon.")
 @spends
-@OUT_UNLESS_DRY
+@options.OUT_UNLESS_DRY
 def release(
     payer: Payer, rows: str, network: str, delta: str, mechanism: str, tables: Any, allocation: Any, out: Path | None
 ) -> None:
@@ -219,105 +186,70 @@ def release(
     Algorithm 1 of Zhang et al. 2016 is --tables families --allocation uniform.
     """
     from dpgraph.analysis.cost import mechanism_named
-    from dpgraph.files.networks import read_network
-    from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 
-    graph = read_network(network)
+    graph = dg.read_network(network)
     epsilon, budget = payer.epsilon, payer.budget(delta)
     if tables or allocation:
         if mechanism not in ("auto", "laplace"):
             raise click.UsageError("--tables and --allocation are settings of --mechanism laplace")
-        chosen: Any = LaplaceMechanism(epsilon, tables=tables or "merged", allocation=allocation or "optimal")
+        chosen: Any = dg.LaplaceMechanism(epsilon, tables=tables or "merged", allocation=allocation or "optimal")
     else:
         with waiting("pricing", True):
             chosen = mechanism_named(mechanism, graph, epsilon=epsilon, delta=delta, unit=budget.unit)
     if only_priced(payer, chosen.event(graph, budget.unit), budget):
         return
-    from dpgraph.privacy.release import release as make_release
-    from dpgraph.statistics.counts import count
 
-    out = writable(out, ".json", ".npz")
+    out = options.writable(out, ".json", ".npz")
     whose = {"person": payer.person, "rows_per_person": budget.unit.rows_per_person} if payer.person else {}
     with charging(budget):
-        noisy = make_release(count(rows, graph, **whose, progress=True), chosen, budget=budget, progress=True)
-        save_charged(noisy, out)
-        say(f"wrote {out}: {noisy.provenance}")
+        noisy = dg.release(dg.count(rows, graph, **whose, progress=True), chosen, budget=budget, progress=True)
+        save_charged(noisy, out, noisy.provenance)
 
 
 @click.command()
 @click.argument("source", metavar="RELEASE")
 @click.option("--network", help="The graph, if the release is of tables without one: dpgraph learn --release.")
-@click.option(
-    "--prior",
-    type=float,
-    help="Dirichlet concentration of every cell; by default learned where records are drawn, 1 for other methods.",
-)
-@click.option(
-    "--public",
-    metavar="TABLE",
-    help="A file of PUBLIC rows, of nobody in RELEASE, as a start; how closely to follow it is learned.",
-)
+@click.option("--prior", type=float, help="Dirichlet concentration of a cell; learned for records, else 1, if absent.")
+@click.option("--public", metavar="TABLE", help="PUBLIC rows, of nobody in RELEASE, as a prior of learned strength.")
 @click.option(
     "--missing-because",
     multiple=True,
     metavar="NAME=CAUSE,CAUSE",
-    help="What the holes of an unobserved variable depend on; by default its parents. NAME= for nothing.",
+    help="What its holes depend on; else its parents.",
 )
-@choice(
-    "--counts",
-    ["nearest", "expected", "clipped"],
-    "nearest",
-    "With --method plug-in: what stands for the true counts; expected is better for classification.",
-)
-@choice(
-    "--method",
-    ["auto", "tables", "records", "normal", "plug-in"],
-    "auto",
-    "How the posterior is computed; auto chooses and says why. plug-in takes released counts as exact.",
-)
-@whole("--draws", 1, 1000, "How many draws.")
+@options.choice("--counts", ["nearest", "expected", "clipped"], "nearest", "What plug-in takes as true counts.")
+@options.choice("--method", ["auto", "tables", "records", "normal", "plug-in"], "auto", "auto chooses and says why.")
+@options.whole("--draws", 1, 1000, "How many draws.")
 @click.option("--seed", type=int, default=None, help="Seed of the draws, never of the noise.")
-@OUT
+@options.OUT
 def posterior(
-    source: str,
-    network: str | None,
-    public: str | None,
-    missing_because: tuple[str, ...],
-    method: str,
-    counts: Any,
-    out: Path,
-    **how: Any,
+    source: str, network: Any, public: Any, missing_because: Any, method: str, counts: Any, out: Path, **how: Any
 ) -> None:
     """Learn the posterior of every probability table from a RELEASE; free."""
-    from dpgraph.files.documents import load, save
-    from dpgraph.files.networks import read_network
-    from dpgraph.inference import methods
-    from dpgraph.inference.posterior import posterior
     from dpgraph.privacy.records import released_value
 
-    out = writable(out, ".json", ".npz", ".bif")
-    released, graph = load(source, progress=True), None if network is None else read_network(network)
+    out = options.writable(out, ".json", ".npz", ".bif")
+    released, graph = dg.load(source, progress=True), None if network is None else dg.read_network(network)
     if public is not None:
         if how["prior"] is not None:
             raise click.UsageError("--public is a prior; leave --prior out")
         subject = getattr(released_value(released)[0], "network", None) if graph is None else graph
         if subject is None:
             raise click.UsageError("--public is for a release of a network's tables")
-        from dpgraph.inference.network.public import PublicPrior
         from dpgraph.statistics.rows.codes import encode
 
         levels, columns = subject.domain.levels, encode(public, subject.domain).columns
-        how["prior"] = PublicPrior({name: [levels(name)[c] for c in column] for name, column in columns.items()})
+        how["prior"] = dg.PublicPrior({name: [levels(name)[c] for c in column] for name, column in columns.items()})
     if missing_because:
         said = (one.partition("=") for one in missing_because)
         how["missing_because"] = {name: causes.split(",") if causes else [] for name, _, causes in said}
-    chosen = methods.PlugIn(counts) if method == "plug-in" else method
-    learned: Any = telling(lambda: posterior(released, method=chosen, network=graph, progress=True, **how))
+    chosen = dg.methods.PlugIn(counts) if method == "plug-in" else method
+    learned: Any = telling(lambda: dg.posterior(released, method=chosen, network=graph, progress=True, **how))
     if facts := getattr(learned, "diagnostics", None):
         told = (
             f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}" for name, value in facts.items()
         )
         say(", ".join(told))
     with delivering(out):
-        telling(lambda: save(learned, out, progress=True))
+        telling(lambda: dg.save(learned, out, progress=True))
     say(f"wrote {out}: {learned.provenance}")

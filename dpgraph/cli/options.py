@@ -39,17 +39,14 @@ def number(name: str, below: float | None = None, default: int | None = None, he
     return click.option(name, type=kind, default=default, help=help)
 
 
-#: A place to write to; ``-`` is stdout.
+MECHANISMS = ["auto", "laplace", "gaussian", "fourier", "posterior-sample", "map"]
+#: A file to read; and a place to write to, where ``-`` is stdout.
+FILE = click.Path(dir_okay=False, path_type=Path)
 OUT_PATH = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 RELATIONS = ("replace", "add-remove")
 EPSILON = click.option("--epsilon", required=True, metavar="E", help="The privacy budget; read as an exact decimal.")
 DELTA = click.option("--delta", default="0", metavar="D", help="0 for pure differential privacy.")
-NEIGHBOURS = choice(
-    "--neighbours",
-    RELATIONS,
-    "replace",
-    "What one person may change: replace makes the number of rows public, add-remove keeps it private.",
-)
+NEIGHBOURS = choice("--neighbours", RELATIONS, "replace", "replace makes the number of rows public, add-remove not.")
 ROWS_PER_PERSON = click.option("--rows-per-person", type=int, default=1, help="How many rows one person may hold.")
 INFERENCE = choice("--inference", ["noise-aware", "plug-in"], "noise-aware")
 SEED = whole("--seed", 0, help="Seed of the draws, never of the noise.")
@@ -67,9 +64,7 @@ def _needed(ctx: click.Context, option: click.Parameter, out: Path | None) -> Pa
     return out
 
 
-OUT_UNLESS_DRY = click.option(
-    "--out", callback=_needed, type=OUT_PATH, help="Where to write; required without --dry-run."
-)
+OUT_UNLESS_DRY = click.option("--out", callback=_needed, type=OUT_PATH, help="Where to write; not with --dry-run.")
 
 
 def apart(targets: Mapping[str, Path | None]) -> None:

@@ -19,9 +19,13 @@ from typing import Any
 
 import click
 
+import dpgraph as dg
 from dpgraph.privacy.display import Rows, escaped
 from dpgraph.privacy.display import aligned as aligned
 from dpgraph.privacy.display import plain as plain
+
+#: What a command says when a signal stops it.
+AT_STOP: list[Callable[[], None]] = []
 
 
 class Undelivered(click.ClickException):
@@ -81,43 +85,37 @@ def _encodable(text: str, stream: Any) -> str:
 def delivering(out: Path, charged: bool = False) -> Iterator[None]:
     """For writing to ``out``: a failure after a charge, or half way through a stream, has an exit code of its own."""
     from dpgraph.files.atomic_write import is_stream
-    from dpgraph.privacy.errors import FileError
 
     try:
         yield
-    except FileError as error:
+    except dg.errors.FileError as error:
         lost = "; the charge stands and what it paid for is lost" if charged else ""
         if charged or is_stream(out):
             raise Undelivered(f"{error}{lost} [FileError]") from None
         raise
 
 
-def save_charged(value: Any, out: Path) -> None:
-    """Writes a value that has been charged."""
-    from dpgraph.files.documents import save
-
+def save_charged(value: Any, out: Path, told: object = "") -> None:
+    """Writes a value that has been charged, and says so, with words about it."""
     replaced = out.is_file()
     with delivering(out, charged=True):
-        telling(lambda: save(value, out, progress=True))
+        telling(lambda: dg.save(value, out, progress=True))
+    say(f"wrote {out}: {told}" if told else f"wrote {out}")
     if replaced:
         say(f"{out} held something before, which is replaced; if it was of the same rows, both were charged and add up")
 
 
 def write_page(value: Any, page: Path) -> None:
     """Writes a page where it can be written."""
-    from dpgraph.pages.writing import write_html
-
     with delivering(page):
-        write_html(value, page, progress=True)
+        dg.write_html(value, page, progress=True)
 
 
 def telling(make: Callable[[], Any]) -> Any:
     """Returns what a function returns, and says its warnings of chains, priors, approximations and lost intervals."""
-    from dpgraph.privacy.errors import ApproximationWarning, ConvergenceWarning, FileWarning, PriorWarning
-
     with warnings.catch_warnings(record=True) as caught:
-        for kind in (ApproximationWarning, ConvergenceWarning, FileWarning, PriorWarning):
-            warnings.simplefilter("always", kind)
+        for kind in ("Approximation", "Convergence", "File", "Prior"):
+            warnings.simplefilter("always", getattr(dg.errors, f"{kind}Warning"))
         made = make()
     for warning in caught:
         say(f"warning: {warning.message}")

@@ -3,44 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from dpgraph.cli.options import INTERVAL, JSON, choice, whole
+import dpgraph as dg
+from dpgraph.cli.options import FILE, INTERVAL, JSON, choice, whole
 from dpgraph.cli.output import aligned, plain, records, say, show, show_json
 from dpgraph.privacy.display import escaped
-
-if TYPE_CHECKING:
-    from dpgraph.analysis.question_cost import QuestionCost
-    from dpgraph.inference.queries.answer import Answer
 
 
 @click.command()
 @click.argument("model")
 @click.option("--target", multiple=True, help="The variable asked about; repeat for a joint; NAME=LEVEL for an event.")
 @click.option("--given", multiple=True, metavar="NAME=LEVEL", help="Evidence; repeat for more; LEVEL|LEVEL for any of.")
-@click.option(
-    "--do", "done", multiple=True, metavar="NAME=LEVEL", help="A variable set from outside: a causal question."
-)
+@click.option("--do", "done", multiple=True, metavar="NAME=LEVEL", help="A variable set from outside; causal.")
 @INTERVAL
 @choice("--method", ["auto", "sampling"], "auto")
-@click.option(
-    "--questions", type=click.Path(dir_okay=False, path_type=Path), help="A TOML file of [[question]] tables."
-)
+@click.option("--questions", type=FILE, help="A TOML file of [[question]] tables.")
 @whole("--n", 1, help="The number of rows, public or supposed: say what makes an interval wide.")
 @JSON
 def query(
-    model: str,
-    target: tuple[str, ...],
-    given: tuple[str, ...],
-    done: tuple[str, ...],
-    interval: float,
-    method: Any,
-    questions: Path | None,
-    n: int | None,
-    as_json: bool,
+    model: str, target: Any, given: Any, done: Any, interval: float, method: Any, questions: Any, n: Any, as_json: bool
 ) -> None:
     """Print P(target | given) from MODEL, with intervals where it holds posterior draws; free.
 
@@ -51,7 +35,6 @@ def query(
     target = "work" or ["work", "sex"] or {work = "Private"}; given = {sex = "F", age = ["17-25", "25-50"]}.
     """
     from dpgraph.files.queried import queried, read_questions
-    from dpgraph.inference.queries.asking import query as ask
 
     if bool(target) == (questions is not None):
         raise click.UsageError("give either --target or --questions")
@@ -60,13 +43,10 @@ def query(
     if questions is not None:
         asked = read_questions(questions)
     else:
-        evidence = {"given": pairs(given, "--given", domain), "do": pairs(done, "--do", domain)}
-        asked = [
-            {"target": target_of(target, "--target", domain), **evidence, "interval": interval / 100, "method": method}
-        ]
-    answers = [
-        ask(tables, question.pop("target"), question.pop("given", None), **question) for question in map(dict, asked)
-    ]
+        evidence: dict[str, Any] = {"given": pairs(given, "--given", domain), "do": pairs(done, "--do", domain)}
+        evidence |= {"interval": interval / 100, "method": method}
+        asked = [{"target": target_of(target, "--target", domain), **evidence}]
+    answers = [dg.query(tables, **question) for question in asked]
     causes = [] if n is None else [_cause(model, question, n) for question in asked]
     if as_json:
         plain = [_plain(question, answer) for question, answer in zip(asked, answers, strict=True)]
@@ -85,26 +65,15 @@ def query(
 
 @click.command()
 @click.argument("model")
-@click.option(
-    "--of", "treatment", required=True, help="The treatment: NAME, or NAME=LEVEL for the level to compare with."
-)
+@click.option("--of", "treatment", required=True, help="The treatment: NAME, or NAME=LEVEL to compare with.")
 @click.option("--on", "outcome", required=True, help="The outcome: NAME, or NAME=LEVEL for an event.")
-@click.option(
-    "--adjust", default="auto", metavar="NAME,NAME", help="The variables to adjust for; auto: the smallest set."
-)
+@click.option("--adjust", default="auto", metavar="NAME,NAME", help="Variables to adjust for; auto: the smallest set.")
 @click.option("--within", metavar="NAME", help="The effect in each group of this variable.")
 @click.option("--order", metavar="A,B,...", help="Of a release of pairs: variables, causes first.")
 @INTERVAL
 @JSON
 def effect(
-    model: str,
-    treatment: str,
-    outcome: str,
-    adjust: str,
-    within: str | None,
-    order: str | None,
-    interval: float,
-    as_json: bool,
+    model: str, treatment: str, outcome: str, adjust: str, within: Any, order: Any, interval: float, as_json: bool
 ) -> None:
     """Print the average effect of a treatment on an outcome from MODEL, with intervals and the naive difference; free.
 
@@ -112,17 +81,15 @@ def effect(
     It is one only if the network's arcs are direct causes and every common cause is a variable of the network.
     """
     from dpgraph.files.queried import queried
-    from dpgraph.inference.graphs.constraints import Constraints
     from dpgraph.models.effect import ASSUMPTION
-    from dpgraph.models.effect import effect as effect_of
 
-    limits = Constraints(order=[one.strip() for one in order.split(",")]) if order else None
+    limits = dg.Constraints(order=[one.strip() for one in order.split(",")]) if order else None
     tables = queried(model, released=True, constraints=limits)
     domain = tables.network.domain
     asked = [target_of((text,), option, domain) for text, option in ((treatment, "--of"), (outcome, "--on"))]
     name, base = next(iter(asked[0].items())) if isinstance(asked[0], dict) else (asked[0], None)
     chosen = adjust if adjust == "auto" else [one.strip() for one in adjust.split(",") if one.strip()]
-    found = effect_of(tables, name, asked[1], chosen, baseline=base, within=within, interval=interval / 100)
+    found = dg.effect(tables, name, asked[1], chosen, baseline=base, within=within, interval=interval / 100)
     frame = found.to_frame()
     if as_json:
         settings = {"question": found.answer.question, "adjust": list(found.adjust), "reason": found.reason}
@@ -144,10 +111,9 @@ def effect(
 def regress(model: str, target: str, features: str, family: str, interval: float, as_json: bool) -> None:
     """Print the coefficients of a variable on others from MODEL, a release of tables or pairs too; free."""
     from dpgraph.files.queried import modelled
-    from dpgraph.models.projection import regression
 
     names = [one.strip() for one in features.split(",") if one.strip()]
-    found = regression(modelled(model, released=True), target, names, family, interval=interval / 100)  # type: ignore[arg-type]
+    found = dg.regression(modelled(model, released=True), target, names, family, interval=interval / 100)  # type: ignore[arg-type]
     rows = found.to_frame().to_dict("records")
     if as_json:
         settings = {"target": target, "features": names, "family": family, "interval": found.interval}
@@ -161,12 +127,11 @@ def regress(model: str, target: str, features: str, family: str, interval: float
 MECHANISMS = {"LaplaceMechanism": "laplace", "GaussianMechanism": "gaussian", "FourierMechanism": "fourier"}
 
 
-def _cause(model: str, question: dict[str, Any], n: int) -> QuestionCost:
+def _cause(model: str, question: dict[str, Any], n: int) -> Any:
     """How wide this answer's interval is expected to be under the release of a saved posterior, and without noise."""
     from dpgraph.analysis.question_cost import SETTINGS, question_cost
-    from dpgraph.files.documents import load
 
-    learned = load(model, progress=True)
+    learned = dg.load(model, progress=True)
     made = getattr(learned, "provenance", None)
     if made is None or made.event.mechanism not in MECHANISMS or not hasattr(learned, "mean"):
         raise click.UsageError("--n is for the posterior of one release of noisy tables, saved as .json")
@@ -186,7 +151,7 @@ def _cause(model: str, question: dict[str, Any], n: int) -> QuestionCost:
 NUMBERS = {"probability": "predictive", "mean": "mean", "sd": "sd", "low": "low", "high": "high"}
 
 
-def _plain(question: dict[str, Any], answer: Answer) -> dict[str, Any]:
+def _plain(question: dict[str, Any], answer: dg.results.Answer) -> dict[str, Any]:
     entries = [
         {"level": label[0] if len(label) == 1 else dict(zip(answer.columns, label, strict=True))}
         | {name: float(getattr(answer, attribute)[entry]) for name, attribute in NUMBERS.items()}
@@ -202,7 +167,7 @@ def _plain(question: dict[str, Any], answer: Answer) -> dict[str, Any]:
     }
 
 
-def _table(answer: Answer) -> str:
+def _table(answer: dg.results.Answer) -> str:
     assert answer.predictive is not None
     known = len(answer.draws) > 1 or answer.error is not None
     header = [*map(escaped, answer.columns), *(["mean", "low", "high", "predictive"] if known else ["probability"])]

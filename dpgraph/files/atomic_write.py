@@ -12,7 +12,7 @@ import re
 import secrets
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -22,10 +22,6 @@ from dpgraph.privacy.errors import FileError
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Names of files that a process has open already: ``/dev/stdout``, ``/dev/fd/3``.
-_OPEN = re.compile(r"/dev/(?:(?P<name>stdout|stderr)|fd/(?P<dev>\d+))|/proc/self/fd/(?P<proc>\d+)")
-_STANDARD = {"stdout": 1, "stderr": 2}
-_MOST_LINKS = 40
 #: Names that this process may have made and not yet removed, each with the process that made it.
 _MADE: dict[str, int] = {}
 
@@ -38,12 +34,18 @@ def write_text(target: Path, text: str) -> None:
 
 def write_frames(target: Path, frames: Iterable[pd.DataFrame]) -> None:
     """Writes frames of the same columns one below the other, atomically: Parquet row groups, or CSV."""
-    with replacing(target) as file:
-        if target.suffix.lower() == ".parquet":
-            _write_parquet(file, frames)
-        else:
-            for at, frame in enumerate(frames):
+    with replacing(target) as file, ExitStack() as stack:
+        writer = None
+        for at, frame in enumerate(frames):
+            if target.suffix.lower() != ".parquet":
                 file.write(csv_text(frame, header=at == 0).encode())
+                continue
+            import pyarrow as pa
+            import pyarrow.parquet as parquet
+
+            table = pa.Table.from_pandas(frame, preserve_index=False)
+            writer = writer or stack.enter_context(parquet.ParquetWriter(file, table.schema))
+            writer.write_table(table)
 
 
 def is_stream(target: Path) -> bool:
@@ -67,19 +69,6 @@ def check_writable(target: Path) -> None:
             os.close(handle)
 
 
-def _write_parquet(file: IO[bytes], frames: Iterable[pd.DataFrame]) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as parquet
-
-    tables = (pa.Table.from_pandas(frame, preserve_index=False) for frame in frames)
-    first = next(tables)
-    with parquet.ParquetWriter(file, first.schema) as writer:
-        writer.write_table(first)
-        del first
-        for table in tables:
-            writer.write_table(table)
-
-
 @contextmanager
 def replacing(target: Path) -> Iterator[IO[bytes]]:
     """A file to write to: a stream itself, or a temporary file that becomes the target if nothing fails."""
@@ -90,7 +79,7 @@ def replacing(target: Path) -> Iterator[IO[bytes]]:
                 yield file
             return
         path = _file_of(target)
-        old = _status(path)
+        old = os.stat(path) if path.exists() else None
         with temporary_file(path, 0o666 if old is None else 0o600) as (handle, name), os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
@@ -122,33 +111,19 @@ def _refusing(target: Path) -> Iterator[None]:
 def _file_of(target: Path) -> Path:
     """The file that a path leads to in the end, which need not exist yet."""
     path = Path(os.path.realpath(target))
-    status = _status(path)
-    if status is None and not path.parent.is_dir():
+    with suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise FileError(f"{target} cannot be written: it is {'a folder' if path.is_dir() else 'no file'}")
+        return path
+    if not path.parent.is_dir():
         raise FileError(f"{target} cannot be written: there is no folder {path.parent}")
-    if status is not None and not stat.S_ISREG(status.st_mode):
-        what = "a folder" if stat.S_ISDIR(status.st_mode) else "no file"
-        raise FileError(f"{target} cannot be written: it is {what}")
     return path
 
 
-def _status(path: Path) -> os.stat_result | None:
-    try:
-        return os.stat(path)
-    except FileNotFoundError:
-        return None
-
-
 def _open_already(target: Path) -> int | None:
-    """The number of the open file that a name stands for, symbolic links followed; None for any other name."""
-    path = os.path.abspath(target)
-    for _ in range(_MOST_LINKS):
-        if found := _OPEN.fullmatch(path):
-            return _STANDARD[found["name"]] if found["name"] else int(found["dev"] or found["proc"])
-        try:
-            path = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(path)))
-        except OSError:
-            return None
-    return None
+    """The number of the open file that a name such as ``/dev/stdout`` or ``/dev/fd/3`` stands for; else None."""
+    found = re.fullmatch(r"(?:/dev|/proc/self)/fd/(\d+)", str(target))
+    return int(found[1]) if found else {"/dev/stdout": 1, "/dev/stderr": 2}.get(str(target))
 
 
 @contextmanager

@@ -8,51 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 from typing import Any
 
 from dpgraph.privacy.errors import FileError
 
-#: Numbers that are written without hearing of an interruption, in some hundredths of a second.
-AT_ONCE = 1 << 16
 #: The version of files that is written, and the only one that is read.
 VERSION = 3
 
 
 def digest(plain: dict[str, Any]) -> str:
     """The digest of a document, leaving out any digest it contains already."""
-    made = hashlib.sha256()
-    for text in _compact({key: value for key, value in plain.items() if key != "digest"}):
-        made.update(text.encode())
-    return f"sha256:{made.hexdigest()}"
-
-
-def _compact(value: Any) -> Iterator[str]:
-    """Compact JSON in parts, between which an interruption is heard: a list of many numbers is written in several."""
-    if isinstance(value, dict) and value and all(isinstance(key, str) for key in value):
-        for at, (key, part) in enumerate(value.items()):
-            yield f"{',' if at else '{'}{json.dumps(key)}:"
-            yield from _compact(part)
-        yield "}"
-    elif isinstance(value, list) and _length(value) > AT_ONCE:
-        step = max(1, AT_ONCE * len(value) // _length(value))
-        for start in range(0, len(value), step):
-            part = value[start : start + step]
-            yield "," if start else "["
-            yield from _compact(part[0]) if len(part) == 1 else (_text(part)[1:-1],)
-        yield "]"
-    else:
-        yield _text(value)
-
-
-def _length(value: list[Any]) -> int:
-    """About how many values a list holds, by the first of each list in it."""
-    first: Any = value[0] if value else None
-    return len(value) * (_length(first) if isinstance(first, list) and first else 1)
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    content = {key: value for key, value in plain.items() if key != "digest"}
+    text = json.dumps(content, separators=(",", ":"), allow_nan=False)
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def sealed(plain: dict[str, Any]) -> dict[str, Any]:

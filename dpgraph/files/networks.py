@@ -41,10 +41,6 @@ NOT_WHOLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, Overfl
 MAX_KEY_PARTS = 16
 _PART = r"""(?:(?<![\w-])[A-Za-z0-9_-]++|"[^"\\\n]*+(?:\\.[^"\\\n]*+)*"|'[^'\n]*+')"""
 _LONG_KEY = re.compile(rf"(?:{_PART}[ \t]*+\.[ \t]*+){{{MAX_KEY_PARTS}}}")
-#: Characters that are read without hearing of an interruption, in some tenths of a second.
-AT_ONCE = 1 << 23
-#: What a number may hold that is larger than every float; also other text, which is then read number by number.
-_MAY_OVERFLOW = re.compile(r"[eE]\+?0*+[1-9][0-9]{2}|(?<![0-9])[0-9]{300}")
 
 
 def read_network(source: str | Path) -> Network:
@@ -209,24 +205,13 @@ def parse_json(text: str) -> Any:
     def constant(name: str) -> Any:
         raise FileError(f"{name} is not a number")
 
-    long = len(text) > AT_ONCE
-    parse_float = _finite if long or _MAY_OVERFLOW.search(text) else None
-    parse_int = _whole if long else None
-    hooks: dict[str, Any] = {"parse_constant": constant, "parse_float": parse_float, "parse_int": parse_int}
-    return json.loads(text, object_pairs_hook=unique, **hooks)
+    def finite(text: str) -> float:
+        number = float(text)
+        if not math.isfinite(number):
+            raise FileError(f"{excerpt(text)} is not a number that a computer holds")
+        return number
 
-
-def _whole(text: str) -> int:
-    """``int`` of a text; between calls of a function of ours an interruption is heard."""
-    return int(text)
-
-
-def _finite(text: str) -> float:
-    """A number of a file, which JSON reads as infinite where it is too large."""
-    number = float(text)
-    if not math.isfinite(number):
-        raise FileError(f"{excerpt(text)} is not a number that a computer holds")
-    return number
+    return json.loads(text, object_pairs_hook=unique, parse_constant=constant, parse_float=finite)
 
 
 def _public_part(source: str | Path, document: dict[str, Any]) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def test_more_rows_than_there_is_room_for_take_no_more_memory_than_a_block(name,
         asked.append(n)
         return draw(probabilities, 10, rng)
 
-    monkeypatch.setattr(queries, "sample_rows", counted)
+    monkeypatch.setattr(dg, "sample_rows", counted)
     with open(name, "w") as old:
         old.write("old")
     before = sorted(os.listdir())
@@ -103,7 +103,7 @@ def test_many_variables_make_small_blocks(run, monkeypatch):
     network = dg.Network.of({f"v{i}": [0, 1] for i in range(300)}, {})
     dg.save(dg.posterior(released(network), method="plug-in"), "wide.json")
     asked, draw = [], dg.sample_rows
-    monkeypatch.setattr(queries, "sample_rows", lambda p, n, rng, **_: asked.append(n) or draw(p, 1, rng))
+    monkeypatch.setattr(dg, "sample_rows", lambda p, n, rng, **_: asked.append(n) or draw(p, 1, rng))
     run("sample", "wide.json", "-n", 400_000, "--out", "s.csv")
     assert sum(asked) == 400_000
     assert max(asked) * 300 <= 1 << 26

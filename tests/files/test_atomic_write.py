@@ -192,7 +192,4 @@ def test_an_open_file_goes_on_where_it_is(tmp_path):
         file.write("before\n")
         file.flush()
         write_text(Path(f"/dev/fd/{file.fileno()}"), "after\n")
-        (tmp_path / "link").symlink_to(f"/dev/fd/{file.fileno()}")
-        write_text(tmp_path / "link", "and after\n")
-    assert (tmp_path / "log").read_text() == "before\nafter\nand after\n"
-    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "log").read_text() == "before\nafter\n"

@@ -44,8 +44,8 @@ OPTIONS = (
     Mutant(
         "a command that forgets the relation",
         "cli/budgets.py",
-        "unit=unit_of(relation, rows))",
-        'unit=unit_of("add-remove", rows))',
+        "unit=dg.PrivacyUnit(relation, rows))",
+        'unit=dg.PrivacyUnit("add-remove", rows))',
         _command("release: --mechanism laplace", REPLACE),
     ),
 )

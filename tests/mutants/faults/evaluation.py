@@ -173,8 +173,8 @@ MUTANTS = (
     Mutant(
         "a command that drops --neighbours",
         "cli/budgets.py",
-        "unit=unit_of(relation, rows))",
-        'unit=unit_of("replace", rows))',
+        "unit=dg.PrivacyUnit(relation, rows))",
+        'unit=dg.PrivacyUnit("replace", rows))',
         (f"{COMMAND}::test_the_release_protects_whom_it_is_told_to",),
     ),
     Mutant(

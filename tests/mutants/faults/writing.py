@@ -85,11 +85,4 @@ MUTANTS = (
         "            pass\n",
         ("tests/inference/test_interruption.py::test_an_interruption_stops_the_work_and_is_raised_here",),
     ),
-    Mutant(
-        "an interruption inside a compiler",
-        "cli/exit_codes.py",
-        "if _compiling(frame):",
-        "if False:",
-        (f"{ENDING}::test_no_interruption_inside_a_compiler",),
-    ),
 )
