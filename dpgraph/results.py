@@ -17,10 +17,10 @@ from dpgraph.lazy import lazy_names
 if TYPE_CHECKING:  # the one list of names, in the order data flows
     # isort: off
     # budgets and prices
-    from dpgraph.privacy.ledger.book import Ledger as Ledger
-    from dpgraph.privacy.ledger.row import LedgerRow as LedgerRow
-    from dpgraph.privacy.ledger.row import Allowance as Allowance
-    from dpgraph.privacy.ledger.book import Verification as Verification
+    from dpgraph.privacy.ledger.account import Ledger as Ledger
+    from dpgraph.privacy.ledger.store import LedgerRow as LedgerRow
+    from dpgraph.privacy.ledger.store import Allowance as Allowance
+    from dpgraph.privacy.ledger.account import Verification as Verification
     from dpgraph.privacy.accounts import Receipt as Receipt
     from dpgraph.privacy.records import PrivacyCost as PrivacyCost
     from dpgraph.privacy.risk import Risk as Risk

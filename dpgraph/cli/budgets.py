@@ -21,7 +21,7 @@ from dpgraph.cli.output import Undelivered, say, show
 
 if TYPE_CHECKING:
     from dpgraph.privacy.accounting import Budget
-    from dpgraph.privacy.ledger.book import Ledger
+    from dpgraph.privacy.ledger.account import Ledger
     from dpgraph.privacy.records import Event, PrivacyUnit
 
 #: The file of defaults that is read where there is one in the working directory.

@@ -18,7 +18,7 @@ from dpgraph.privacy.display import counted, escaped
 
 if TYPE_CHECKING:
     from dpgraph.privacy.accounting import Budget
-    from dpgraph.privacy.ledger.row import LedgerRow
+    from dpgraph.privacy.ledger.store import LedgerRow
 
 PLACE = click.argument("place", metavar="LEDGER")
 DATASET = click.option("--dataset", metavar="NAME", help="The data set; all of them, or the only one, if left out.")

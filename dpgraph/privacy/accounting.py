@@ -26,8 +26,7 @@ from dpgraph.privacy.records import Event, Number, PrivacyCost, PrivacyUnit, Rel
 from dpgraph.privacy.scope import Condition, RowGroup, group_with
 
 if TYPE_CHECKING:
-    from dpgraph.privacy.ledger.account import DurableAccount
-    from dpgraph.privacy.ledger.book import Ledger
+    from dpgraph.privacy.ledger.account import DurableAccount, Ledger
 
     Account = InMemory | DurableAccount
 

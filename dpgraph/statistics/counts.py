@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,9 @@ from dpgraph.privacy.scope import RowCap, RowGroup, joined
 from dpgraph.statistics.contingency import add_tables
 from dpgraph.statistics.rows.batches import Batch
 from dpgraph.statistics.rows.codes import Codes, check_declarations, encode_batch
+from dpgraph.statistics.rows.persons import PersonCap
 from dpgraph.statistics.summary import summarise
+from dpgraph.statistics.tally import Kernel
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import Domain, DomainError, Level, NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
@@ -32,7 +34,6 @@ from dpgraph.structure.tables import margin
 
 if TYPE_CHECKING:
     from dpgraph.statistics.moments import Moments
-    from dpgraph.statistics.rows.persons import PersonCap
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,44 +102,29 @@ class Counts:
         raise TypeError("counts are sensitive and are not pickled; release them")
 
 
-@dataclass(frozen=True)
-class Families:
+def families(network: Network) -> Kernel:
     """Counting of a network: the codes of rows to one vector, the cells of all measured tables."""
+    work = partial(_read, network), partial(_add, network), partial(_counts, network)
+    return Kernel("counts", "network", network.domain, _layout(network)[1][-1], *work)
 
-    network: Network
-    made: ClassVar[str] = "counts"
-    of: ClassVar[str] = "network"
-    rows_at_once: ClassVar[int | None] = None
 
-    @property
-    def columns(self) -> Domain:
-        """The network's variables."""
-        return self.network.domain
+def _read(network: Network, batch: Batch, is_text: bool) -> tuple[dict[str, Any], None]:
+    return encode_batch(batch, network.domain, is_text), None
 
-    @property
-    def size(self) -> int:
-        """The cells of all tables."""
-        return _layout(self.network)[1][-1]
 
-    def read(self, batch: Batch, is_text: bool) -> tuple[dict[str, Any], None]:
-        """The codes of a batch, all of whose rows are counted. Sensitive."""
-        return encode_batch(batch, self.network.domain, is_text), None
+def _add(network: Network, read: Mapping[str, npt.NDArray[Any]], vector: Integers) -> None:
+    tables, ends = _layout(network)
+    if network.rules:
+        read = _within_rules(read, network)
+    columns = [read[name] for name in network.domain.names]
+    add_tables(columns, tuple(network.domain.sizes.values()), tables, np.split(vector, ends[:-1]))
 
-    def add(self, read: Mapping[str, npt.NDArray[Any]], vector: Integers) -> None:
-        """Adds the counts of codes to a vector, in place. Sensitive."""
-        tables, ends = _layout(self.network)
-        if self.network.rules:
-            read = _within_rules(read, self.network)
-        columns = [read[name] for name in self.network.domain.names]
-        add_tables(columns, tuple(self.network.domain.sizes.values()), tables, np.split(vector, ends[:-1]))
 
-    def statistics(self, vector: Integers, group: RowGroup | None, cap: RowCap | None) -> Counts:
-        """The tables of a vector, or of a sum of vectors. Sensitive."""
-        network = self.network
-        tables = measured_families(network)
-        parts = zip(tables, np.split(vector, _layout(network)[1][:-1]), strict=True)
-        found = FrozenMap((table, part.reshape(network.shape(table))) for table, part in parts)
-        return Counts(network, found, group, cap)
+def _counts(network: Network, vector: Integers, group: RowGroup | None, cap: RowCap | None) -> Counts:
+    tables = measured_families(network)
+    parts = zip(tables, np.split(vector, _layout(network)[1][:-1]), strict=True)
+    found = FrozenMap((table, part.reshape(network.shape(table))) for table, part in parts)
+    return Counts(network, found, group, cap)
 
 
 def _within_rules(read: Mapping[str, npt.NDArray[Any]], network: Network) -> Mapping[str, npt.NDArray[Any]]:
@@ -218,7 +204,7 @@ def count(
     if isinstance(rows, Codes):
         check_declarations(rows, network.domain)
     asked: Any = {"person": person, "rows_per_person": rows_per_person, "engine": engine, "progress": progress}
-    return summarise(rows, Families(network), where=where, **asked)
+    return summarise(rows, families(network), where=where, **asked)
 
 
 def count_groups(
@@ -264,14 +250,14 @@ def count_groups(
     if isinstance(rows, Codes):
         raise DomainError("codes are counted group by group, dg.count(codes, network, where=...)")
     if isinstance(network, LinearDesign):
-        from dpgraph.statistics.regression import Products
+        from dpgraph.statistics.regression import products_of
 
         if isinstance(rows, tuple | list):
             raise DomainError("a pair of arrays has no column of groups; give a table that has one")
-        kernel = Products(network)
+        kernel = products_of(network)
     else:
         _check_network(network, "count_groups")
-        kernel = Families(network)
+        kernel = families(network)
     asked: Any = {"person": person, "rows_per_person": rows_per_person, "engine": engine, "progress": progress}
     return summarise(rows, kernel, by=() if by is None else by, domain=domain, **asked)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from functools import partial
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,9 @@ from dpgraph.statistics.rows.batches import Batch, Columns
 from dpgraph.statistics.rows.cells import cells_of, real_number
 from dpgraph.statistics.rows.codes import Codes, encode_column
 from dpgraph.statistics.rows.design_columns import real_values
+from dpgraph.statistics.rows.persons import PersonCap
 from dpgraph.statistics.summary import summarise
+from dpgraph.statistics.tally import Kernel
 from dpgraph.structure.conversion import PublicWords, array_of
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import Categories, Domain, DomainError, Level
@@ -31,9 +34,6 @@ from dpgraph.structure.expfam import ExponentialFamily, Multinomial
 from dpgraph.structure.frozen import frozen_array
 from dpgraph.structure.moments import MomentDescription
 from dpgraph.structure.outcomes import OutcomeDescription
-
-if TYPE_CHECKING:
-    from dpgraph.statistics.rows.persons import PersonCap
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,48 +82,33 @@ class Moments:
         raise TypeError("moments are sensitive and are not pickled; release them")
 
 
-@dataclass(frozen=True)
-class Contributions:
+def _contributions(description: MomentDescription, column: str, strict: bool) -> Kernel:
     """A family's sums over a column of records: the records' contributions, then their number."""
+    family = description.family
+    levels = Categories(family.levels) if isinstance(family, Multinomial) else description
+    work = partial(_read, family, column, strict), partial(_add, description, column), partial(_moments, description)
+    declared, size = Columns({column: levels}, strict), len(description.names) + 1
+    return Kernel("sums", "column of records", declared, size, *work, rows_at_once=1 << 17)
 
-    description: MomentDescription
-    column: str
-    strict: bool = False
-    made: ClassVar[str] = "sums"
-    of: ClassVar[str] = "column of records"
-    rows_at_once: ClassVar[int | None] = 1 << 17
 
-    @property
-    def columns(self) -> Columns:
-        """The column of records."""
-        family = self.description.family
-        levels = Categories(family.levels) if isinstance(family, Multinomial) else self.description
-        return Columns({self.column: levels}, self.strict)
+def _read(
+    family: ExponentialFamily, column: str, strict: bool, batch: Batch, is_text: bool
+) -> tuple[dict[str, Any], None]:
+    if isinstance(family, Multinomial):
+        return {column: encode_column(batch[column], Categories(family.levels), column, is_text, False)}, None
+    values = real_values(batch[column], column, is_text, strict)
+    if not strict:
+        _check_support(values, family)
+    return {column: values}, None
 
-    @property
-    def size(self) -> int:
-        """The sums and the number of records."""
-        return len(self.description.names) + 1
 
-    def read(self, batch: Batch, is_text: bool) -> tuple[dict[str, Any], None]:
-        """The codes or numbers of a batch. Sensitive."""
-        family, array = self.description.family, batch[self.column]
-        if isinstance(family, Multinomial):
-            return {self.column: encode_column(array, Categories(family.levels), self.column, is_text, False)}, None
-        values = real_values(array, self.column, is_text, self.strict)
-        if not self.strict:
-            _check_support(values, family)
-        return {self.column: values}, None
+def _add(description: MomentDescription, column: str, read: Mapping[str, npt.NDArray[Any]], vector: Integers) -> None:
+    vector[:-1] += _sums(read[column], description)
+    vector[-1] += len(read[column])
 
-    def add(self, read: Mapping[str, npt.NDArray[Any]], vector: Integers) -> None:
-        """Adds the sums of records to a vector, in place. Sensitive."""
-        records = read[self.column]
-        vector[:-1] += _sums(records, self.description)
-        vector[-1] += len(records)
 
-    def statistics(self, vector: Integers, group: RowGroup | None, cap: RowCap | None) -> Moments:
-        """The moments of a vector, or of a sum of vectors. Sensitive."""
-        return Moments(self.description, vector[:-1], int(vector[-1]), group, cap)
+def _moments(description: MomentDescription, vector: Integers, group: RowGroup | None, cap: RowCap | None) -> Moments:
+    return Moments(description, vector[:-1], int(vector[-1]), group, cap)
 
 
 def sufficient_statistics(
@@ -190,7 +175,7 @@ def sufficient_statistics(
         raise DomainError("where needs domain=..., which declares its variables")
     if isinstance(where, Mapping) and column in where:
         raise DomainError(f"where names {column!r}, the column of records; choose rows by another")
-    kernel = Contributions(description, column, strict)
+    kernel = _contributions(description, column, strict)
     return summarise(x, kernel, rows_per_person=rows_per_person, progress=progress, **settings)
 
 

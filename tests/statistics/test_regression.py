@@ -104,7 +104,7 @@ def test_blocks_batches_and_threads_change_nothing(block, batch, threads, monkey
     whole = content(dg.statistics.regression_moments(frame(MANY), DESIGN))
     for module, name, value in (
         (regression, "BLOCK", block),
-        (regression.Products, "rows_at_once", batch),
+        (regression, "BATCH", batch),
         (engines, "THREADS", threads),
     ):
         monkeypatch.setattr(module, name, value)
@@ -117,7 +117,7 @@ def test_a_block_of_rows_at_the_bounds_is_summed_exactly():
     """The largest sums a block can have are whole numbers below 2^53, where doubles hold them all."""
     assert regression.BLOCK * R**2 <= 2**53
     design = dg.LinearDesign({"x": (0, 1)}, "y", (0, 1))
-    n = regression.Products.rows_at_once + regression.BLOCK // 3 + 1
+    n = regression.BATCH + regression.BLOCK // 3 + 1
     sums, many = content(dg.statistics.regression_moments((np.full((n, 1), 7.0), np.full(n, -7.0)), design))
     assert many == n
     assert sums == [n * R**2, -n * R**2, n * R**2, -n * R**2, n * R**2]

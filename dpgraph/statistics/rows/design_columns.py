@@ -58,7 +58,7 @@ def columns_of(design: LinearDesign) -> Columns:
     return Columns({name: design.declared(name) for name in names}, design.strict)
 
 
-def design_values(batch: Batch, design: LinearDesign, is_text: bool) -> tuple[dict[str, npt.NDArray[Any]], Flags]:
+def design_values(design: LinearDesign, batch: Batch, is_text: bool) -> tuple[dict[str, npt.NDArray[Any]], Flags]:
     """Codes and numbers of a batch, and flags of the rows without a null that drops them. Sensitive."""
     kept = np.ones(batch_length(batch), bool)
     names = columns_of(design).names
@@ -85,7 +85,7 @@ def judged_columns(rows: Any, design: LinearDesign) -> tuple[dict[str, npt.NDArr
     """Features and target of rows to judge a model by, and flags of those that a sum would hold."""
 
     def read(batch: Batch, is_text: bool) -> list[Any]:
-        found, kept = design_values(batch, design, is_text)
+        found, kept = design_values(design, batch, is_text)
         return [*found.values(), kept]
 
     declared = columns_of(design)

@@ -137,8 +137,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "sums of a regression that forget their cap",
         "statistics/regression.py",
-        "return Moments(self.design, np.array(sums, np.int64), many, group, cap)",
-        "return Moments(self.design, np.array(sums, np.int64), many, group)",
+        "return Moments(design, np.array(sums, np.int64), many, group, cap)",
+        "return Moments(design, np.array(sums, np.int64), many, group)",
         (f"{PERSONS}::test_the_door_takes_sums_whose_cap_the_unit_covers",),
     ),
     Mutant(
