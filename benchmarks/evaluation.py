@@ -24,8 +24,7 @@ from scipy.special import expit, ndtri
 
 import dpgraph as dg
 from dpgraph.estimators.evaluation import evaluation_of, outcomes
-from dpgraph.statistics.moments import Moments
-from dpgraph.statistics.outcomes import classifier_outcomes, entry_outcomes, regression_outcomes
+from dpgraph.statistics.moments import Moments, classifier_outcomes, entry_outcomes, regression_outcomes
 from dpgraph.structure.outcomes import Classification, Entries, Regression
 
 ADULT = Path(__file__).parents[2] / "shared/data/adult.csv"

@@ -31,8 +31,8 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     from dpgraph.structure.domain import Bins as Bins
     from dpgraph.structure.domain import UNOBSERVED as UNOBSERVED
     from dpgraph.structure.domain import Domain as Domain
-    from dpgraph.structure.partial import Numbers as Numbers
-    from dpgraph.structure.partial import Words as Words
+    from dpgraph.structure.domain import Numbers as Numbers
+    from dpgraph.structure.domain import Words as Words
     from dpgraph.structure.network import Network as Network
     from dpgraph.structure.rules import Rules as Rules
     from dpgraph.structure.margins import all_pairs as all_pairs

@@ -165,7 +165,7 @@ def predict(model: str, rows: str | None, forecast: int | None, counts: bool, ra
 
 def _of_naive_bayes(model: Any, rows: Any) -> Sequence[Any]:
     """P(label) of each row, and with a posterior the ends of its interval."""
-    from dpgraph.structure.rowwise import columns_to_predict
+    from dpgraph.structure.conversion import columns_to_predict
 
     if (posterior := getattr(model, "posterior", None)) is None:
         return (model.predict_proba(rows),)

@@ -36,8 +36,7 @@ from dpgraph.privacy.records import CROSS_VALIDATION, Event, Number, PrivacyCost
 from dpgraph.privacy.release import checked_noise
 from dpgraph.privacy.scope import RowsRecord
 from dpgraph.statistics.moments import Moments
-from dpgraph.statistics.rows.batches import refuse_clusters
-from dpgraph.statistics.rows.cells import cells_of, person_name
+from dpgraph.statistics.rows.batches import cells_of, person_name, refuse_clusters
 from dpgraph.statistics.rows.features import UNREADABLE, refuse_list, table_frame
 from dpgraph.structure.conversion import PublicWords, is_query, is_table
 from dpgraph.structure.domain import DomainError

@@ -33,13 +33,11 @@ from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, Release
 from dpgraph.privacy.release import release
 from dpgraph.privacy.scope import RowGroup
-from dpgraph.statistics.moments import Moments
-from dpgraph.statistics.outcomes import classifier_outcomes, entry_outcomes, regression_outcomes
+from dpgraph.statistics.moments import Moments, classifier_outcomes, entry_outcomes, regression_outcomes
 from dpgraph.statistics.rows.arrow import Held, read_once
 from dpgraph.statistics.rows.batches import Columns, refuse_clusters
 from dpgraph.statistics.rows.codes import Codes, encode, members, select
-from dpgraph.statistics.rows.design_columns import columns_of, judged_columns
-from dpgraph.statistics.rows.features import UNREADABLE, table_frame
+from dpgraph.statistics.rows.features import UNREADABLE, columns_of, judged_columns, table_frame
 from dpgraph.statistics.rows.persons import PersonCap, refuse_group, rows_within
 from dpgraph.structure.conversion import PublicWords, array_of, is_query, is_table
 from dpgraph.structure.design import LinearDesign

@@ -16,7 +16,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from dpgraph.statistics.rows.arrow import foreign_engine
-from dpgraph.statistics.rows.cells import cells_of
+from dpgraph.statistics.rows.batches import cells_of
 from dpgraph.statistics.rows.features import (
     PROBLEM,
     UNREADABLE,

@@ -429,5 +429,4 @@ def _conditions(domain: Any, by: str) -> list[Condition]:
 
 
 def _reopened(group: RowGroup | None, function: Callable[..., Account], arguments: tuple[Any, ...]) -> Budget:
-    """A budget in a ledger, opened again in another process."""
     return Budget._of(function(*arguments), group)

@@ -95,7 +95,6 @@ class SeededNoise(Noise):
 
 
 def _logits(scores: npt.ArrayLike, scale: float) -> Reals:
-    """Scores over the scale, relative to the best."""
     bounded = bounded_scores(scores)
     with np.errstate(over="ignore"):
         return np.maximum((bounded - bounded.max()) / scale, -1e300)

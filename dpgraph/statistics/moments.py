@@ -1,7 +1,8 @@
-"""Exact sums of sufficient statistics: a commutative monoid, like counts.
+"""Exact sums, sensitive: of sufficient statistics, and of predictions beside the truth; a commutative monoid.
 
-Law: ``sufficient_statistics(a, f) + sufficient_statistics(b, f) == sufficient_statistics(a and b, f)``. Each record is
-rounded to a public grid first, so sums are exact and the order of records does not matter.
+Law: ``sufficient_statistics(a, f) + sufficient_statistics(b, f) == sufficient_statistics(a and b, f)``, and outcomes of
+two parts add to those of both, whichever model predicted each. Records and losses are rounded to a public grid first,
+losses clipped too, so sums are exact and the order of records does not matter.
 """
 
 from __future__ import annotations
@@ -15,25 +16,24 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.checks import Integers
+from dpgraph.privacy.checks import Integers, Reals
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import Name
 from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.privacy.scope import RowCap, RowGroup, joined
-from dpgraph.statistics.rows.batches import Batch, Columns
-from dpgraph.statistics.rows.cells import cells_of, real_number
+from dpgraph.statistics.rows.batches import Batch, Columns, cells_of, real_number
 from dpgraph.statistics.rows.codes import Codes, encode_column
-from dpgraph.statistics.rows.design_columns import real_values
+from dpgraph.statistics.rows.features import real_values
 from dpgraph.statistics.rows.persons import PersonCap
 from dpgraph.statistics.summary import summarise
 from dpgraph.statistics.tally import Kernel
-from dpgraph.structure.conversion import PublicWords, array_of
+from dpgraph.structure.conversion import PublicWords, added, array_of, in_blocks
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import Categories, Domain, DomainError, Level
 from dpgraph.structure.expfam import ExponentialFamily, Multinomial
 from dpgraph.structure.frozen import frozen_array
 from dpgraph.structure.moments import MomentDescription
-from dpgraph.structure.outcomes import OutcomeDescription
+from dpgraph.structure.outcomes import STEPS, Classification, Entries, OutcomeDescription, Regression
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +193,6 @@ def _sums(records: npt.NDArray[Any], description: MomentDescription) -> Integers
 
 
 def _check_support(records: npt.NDArray[np.float64], family: ExponentialFamily) -> None:
-    """Refuses numbers outside a family's support, NaN among them."""
     name, (low, high) = type(family).__name__, family.support
     if not (np.isfinite(records) & (records >= low) & (records <= high)).all():
         raise DomainError(f"every record of a {name} family must be a finite number from {low:g} to {high:g}")
@@ -228,7 +227,78 @@ def _records(x: Any, family: ExponentialFamily, strict: bool) -> npt.NDArray[Any
 
 
 def _one_axis(records: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The records, unless they are not a column."""
     if records.ndim != 1:
         raise DomainError(f"records must have one axis; got {records.ndim}")
     return records
+
+
+def classifier_outcomes(
+    task: Classification, truth: npt.NDArray[Any], probabilities: Reals, group: RowGroup | None = None
+) -> Moments:
+    """Sums a classifier's outcomes: codes of the truth and P(class), shape (rows, classes), of a ``group`` of rows."""
+    truth, size = truth.astype(np.int64), len(task.classes)
+    assert task.largest_loss is not None
+    assert task.edges is not None
+    if probabilities.shape != (len(truth), size) or not (np.isfinite(probabilities) & (probabilities >= 0)).all():
+        raise DomainError(f"the model's probabilities must be numbers, at least 0, one for each of {size} classes")
+    probabilities = np.minimum(probabilities, 1.0)  # squares of any floats would be no numbers, which are not clipped
+    predicted = probabilities.argmax(axis=1)
+    right = predicted == truth
+    confidence = probabilities.max(axis=1) if size else np.zeros(len(truth))
+    bins = np.searchsorted(np.asarray(task.edges), confidence, side="left")
+    of_truth = probabilities[np.arange(len(truth)), truth]
+    brier = (added(probabilities.T**2) - 2 * of_truth + 1) / 2
+    found = {
+        "right": np.bincount(np.where(right, 0, 1), minlength=2),
+        "confusion": np.bincount(truth * size + predicted, minlength=size * size),
+        "reliability": np.bincount(2 * bins + np.where(right, 0, 1), minlength=2 * len(task.bins)),
+        **_with_squares("log-loss", -in_blocks(np.log, of_truth), task.largest_loss),
+        **_with_squares("brier", brier),
+    }
+    width, half = len(task.cuts) + 1, len(task.bins)
+    for k, name in enumerate(task.ranked):
+        if size == 2:  # the bins of the confidence, so that both tables place a row alike
+            own, place = truth, np.where(predicted == 1, half + bins, half - 1 - bins)
+        else:
+            own, place = truth == k, np.searchsorted(np.asarray(task.cuts), probabilities[:, k], side="left")
+        found[name] = np.bincount(own * width + place, minlength=2 * width)
+    return _outcomes(task, found, len(truth), group)
+
+
+def regression_outcomes(task: Regression, truth: Reals, predicted: Reals, group: RowGroup | None = None) -> Moments:
+    """Sums the outcomes of a regression; targets and predictions beyond the bounds count as the nearer bound."""
+    assert task.largest_error is not None
+    if np.isnan(truth).any() or np.isnan(predicted).any() or truth.shape != predicted.shape:
+        raise DomainError("the target and its predictions must be numbers, none missing, one for each row")
+    error = np.abs(np.clip(truth, task.low, task.high) - np.clip(predicted, task.low, task.high))
+    found = {
+        "rows": np.array([len(truth)]),
+        **_with_squares("squared error", (np.minimum(error, task.largest_error) / task.largest_error) ** 2),
+    }
+    return _outcomes(task, found, len(truth), group)
+
+
+def entry_outcomes(task: Entries, log_probability: Reals, group: RowGroup | None = None) -> Moments:
+    """Sums the losses of log entries, -ln P(entry) each."""
+    assert task.largest_loss is not None
+    if np.isnan(log_probability).any():
+        raise DomainError("the log probability of an entry must be a number")
+    found = {"rows": np.array([len(log_probability)]), **_with_squares("log-loss", -log_probability, task.largest_loss)}
+    return _outcomes(task, found, len(log_probability), group)
+
+
+def _with_squares(name: str, loss: Reals, largest: float = 1.0) -> dict[str, Integers]:
+    """The sums of clipped losses and of their squares, in whole steps of the grid; clipped before it is divided."""
+    clipped = np.clip(loss, 0.0, largest) / largest
+    return {
+        name: np.rint(clipped * STEPS).astype(np.int64).sum(keepdims=True),
+        f"{name} squared": np.rint(clipped**2 * STEPS).astype(np.int64).sum(keepdims=True),
+    }
+
+
+def _outcomes(
+    task: Classification | Regression | Entries, found: dict[str, Integers], rows: int, group: RowGroup | None
+) -> Moments:
+    description = OutcomeDescription(task)
+    sums = np.concatenate([found[block.name] for block in description.parts])
+    return Moments(description, sums, rows, group)

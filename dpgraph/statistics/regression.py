@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +16,17 @@ import numpy.typing as npt
 from dpgraph.privacy.checks import Integers, Reals
 from dpgraph.privacy.scope import RowCap, RowGroup
 from dpgraph.statistics.moments import Moments
-from dpgraph.statistics.rows.arrow import Held
-from dpgraph.statistics.rows.design_columns import array_batches, columns_of, design_values
+from dpgraph.statistics.rows.batches import cells_of
+from dpgraph.statistics.rows.features import columns_of, design_values, named_array
 from dpgraph.statistics.rows.persons import PersonCap
 from dpgraph.statistics.summary import summarise
 from dpgraph.statistics.tally import Kernel
+from dpgraph.structure.conversion import PublicWords, array_of
 from dpgraph.structure.design import MOST_SUM, RESOLUTION, Bounded, Column, LinearDesign
 from dpgraph.structure.domain import Domain, DomainError, Level
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Entries of the columns multiplied at once: a few megabytes; a block's sums of products stay below 2^53.
 BLOCK = 1 << 21
@@ -111,7 +115,7 @@ def regression_moments(
     kernel = products_of(design)
     if isinstance(rows, tuple | list) and (person is not None or len(rows) == 2):
         _check_pair(design, where, person, engine)
-        rows = Held((batch, False) for batch in array_batches(rows[0], rows[1], columns_of(design), BATCH))
+        rows = _joined(rows[0], rows[1], design)
     asked: Any = {"person": person, "rows_per_person": rows_per_person, "engine": engine, "progress": progress}
     return summarise(rows, kernel, where=where, domain=domain, **asked)
 
@@ -125,6 +129,18 @@ def _check_pair(design: LinearDesign, where: Any, person: Any, engine: Any) -> N
     others = [name for name in told if name not in (*design.features, design.target)]
     if others:
         raise DomainError(f"a pair of arrays has no column {', '.join(map(repr, others))} to choose rows by")
+
+
+def _joined(X: Any, y: Any, design: LinearDesign) -> pd.DataFrame:
+    """One table of a pair of arrays."""
+    import pandas as pd
+
+    frame = named_array(X, tuple(design.features), design.strict)
+    target = cells_of(y) if design.strict else array_of(y, "y must be an array of one axis")
+    if target.ndim != 1 or len(target) != len(frame):
+        raise DomainError("y must have one axis, with a value for each row of X")
+    with PublicWords("X and y cannot be put together"):
+        return frame.assign(**{design.target: pd.Series(target, dtype=object if target.dtype == object else None)})
 
 
 def _fill(out: Reals, column: Column, design: LinearDesign, read: Mapping[str, npt.NDArray[Any]], rows: slice) -> None:

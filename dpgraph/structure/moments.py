@@ -187,7 +187,6 @@ class MomentDescription(OneBlock):
 
 
 def _checked_bounds(family: ExponentialFamily, bounds: Any) -> tuple[float, float]:
-    """Public bounds of an unbounded family, within its support."""
     name, support = type(family).__name__, family.support
     if bounds is None:
         raise DomainError(f"bounds are needed: the statistics of {name} are unbounded; give public (low, high)")

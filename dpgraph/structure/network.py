@@ -278,7 +278,6 @@ def check_cells(family: Family, cells: int) -> None:
 
 
 def _parents_of(parents: Mapping[str, Iterable[str]] | nx.DiGraph) -> dict[str, tuple[str, ...]]:
-    """Parents by variable, from a mapping or from anything with nodes and predecessors."""
     predecessors: Any = getattr(parents, "predecessors", None)
     if predecessors is not None:
         return {name: tuple(predecessors(name)) for name in parents}

@@ -249,7 +249,6 @@ def checked_bound(value: object, name: str) -> float:
 
 
 def _checked_edges(edges: Iterable[float], classes: int) -> tuple[float, ...]:
-    """Edges between one over the number of classes and 1."""
     try:
         made = tuple(float(edge) for edge in edges)
     except (TypeError, ValueError):

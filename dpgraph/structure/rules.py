@@ -205,7 +205,6 @@ def codes(domain: Domain, name: str, levels: tuple[Level, ...] | None) -> list[i
 
 
 def _spans(domain: Domain, names: tuple[str, ...]) -> list[list[Span]]:
-    """The numbers of each level of some variables."""
     if math.prod(domain[name].size for name in names) > MOST_COMPARED:
         raise NetworkError(f"{', '.join(names)} have more than {MOST_COMPARED:,} combinations: give them fewer levels")
     return [[_span(domain, name, code) for code in range(domain.sizes[name])] for name in names]
@@ -248,7 +247,6 @@ def _apart(domain: Domain, names: tuple[str, ...], possible: npt.NDArray[np.bool
 
 
 def _names(names: Iterable[str], *total: str) -> tuple[str, ...]:
-    """The variables of a chain, or of the parts of a total."""
     told = () if isinstance(names, str | Mapping) or not isinstance(names, Iterable) else tuple(names)
     every = (*told, *total)
     if len(every) < 2 or not told or not all(isinstance(name, str) for name in every) or len(set(every)) < len(every):

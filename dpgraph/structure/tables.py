@@ -295,7 +295,6 @@ class Probabilities:
 
 
 def _in_short(table: Reals) -> str:
-    """A small table's numbers; of a large one how many they are."""
     if table.ndim > 1 or table.size > 8:
         return f"{counted(table[0].size, 'row')} of {table.shape[0]} levels: to_frame(variable)"
     return ", ".join(f"{value:.3g}" for value in table)
@@ -313,7 +312,6 @@ def conditional_frame(network: Network, name: str, table: Reals) -> pd.DataFrame
 
 
 def _checked(network: Network, tables: Mapping[Family, Any], dtype: Any) -> FrozenMap[Family, Any]:
-    """Frozen copies, after checking that each key names variables and each shape is theirs."""
     frozen: dict[Family, Any] = {}
     for key, table in tables.items():
         if np.shape(table) != network.shape(key):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dpgraph as dg
-from dpgraph.statistics.outcomes import classifier_outcomes, entry_outcomes, regression_outcomes
+from dpgraph.statistics.moments import classifier_outcomes, entry_outcomes, regression_outcomes
 from dpgraph.structure.outcomes import Classification, Entries, Regression
 from tests.files.edits import edited
 

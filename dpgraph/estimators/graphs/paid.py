@@ -30,8 +30,7 @@ from dpgraph.privacy.gdp import mu_within, pure_mu_squared
 from dpgraph.privacy.records import PAID_IN_PARTS, Event, PrivacyCost, PrivacyUnit, Release
 from dpgraph.privacy.release import BYTES_PER_NUMBER, BYTES_PER_TABLE, check_memory, checked_source, release
 from dpgraph.privacy.scope import RowsRecord
-from dpgraph.statistics.counts import count
-from dpgraph.statistics.table_counts import TableCounts, any_tables
+from dpgraph.statistics.counts import TableCounts, any_tables, count
 from dpgraph.structure.margins import AnyTables
 from dpgraph.structure.network import Network
 

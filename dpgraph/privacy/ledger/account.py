@@ -136,7 +136,6 @@ def verified(
 
 
 def _problems(row: LedgerRow, totals: _Totals) -> list[str]:
-    """The faults of an entry's totals, which are carried on."""
     if row.kind == "open":
         rule = Filter(totals.terms.accounting, totals.terms.limit)
         totals.accounts[""] = rule, totals.terms.unit, rule.start
@@ -246,10 +245,10 @@ def rows_behind(release: Any, row_with: Callable[[str], LedgerRow | None]) -> tu
     receipts = record.receipts if isinstance(record, Provenance) else ()
     if not receipts:
         raise LedgerError("the release names no entry of a ledger; a budget in memory paid for it")
-    rows = [row_with(digest) for digest in receipts]
-    if any(row is None for row in rows):
+    rows = tuple(filter(None, map(row_with, receipts)))
+    if len(rows) < len(receipts):
         raise LedgerError("the release names an entry that this data set's ledger does not have")
-    return tuple(row for row in rows if row is not None)
+    return rows
 
 
 class Ledger:
@@ -481,7 +480,6 @@ class DurableAccount:
         return Receipt(row.number, row.digest)
 
     def _next(self, rows: Rows, event: Event, text: str, made: Made) -> LedgerRow:
-        """The row of a charge, which fits."""
         head = self.chain.newest(rows)
         spent = self._spent(rows)
         after = self.rule.after(spent, event)
@@ -506,7 +504,6 @@ class DurableAccount:
         )
 
     def _terms(self, rows: Rows, made: Made) -> str:
-        """The terms of the row: groups, or its choice of rows."""
         if made.split is not None:
             return text_of(made.split)
         if made.choice is None:
@@ -528,7 +525,6 @@ class DurableAccount:
         return number
 
     def _spent(self, rows: Rows) -> Spent:
-        """The totals in the account's newest row."""
         newest = self.chain.own(rows.newest(self.chain.dataset, account=self.key))
         return self.rule.start if newest is None else laid_down(newest.spent, Spent)
 
@@ -573,12 +569,10 @@ class DurableAccount:
 
 
 def _ended(allowance: Allowance) -> bool:
-    """True if an allowance has expired, by this machine's clock."""
     return allowance.expires is not None and datetime.now(UTC) >= allowance.expires
 
 
 def _within(event: Event, allowance: Allowance, rule: Filter, spent: Spent) -> str:
-    """The allowance's totals with an event that fits."""
     if _ended(allowance):
         raise BudgetExceededError(
             f"the allowance of {allowance.who!r} ended at {allowance.expires:%Y-%m-%d %H:%M} UTC; nothing was charged"
@@ -591,7 +585,6 @@ def _within(event: Event, allowance: Allowance, rule: Filter, spent: Spent) -> s
 
 
 def _terms_of(asked: dict[str, Any]) -> Terms:
-    """The terms of a new budget."""
     accounting, epsilon = asked.get("accounting", "basic"), asked["epsilon"]
     limit = PrivacyCost(epsilon, asked.get("delta", 0 * epsilon))
     Filter(accounting, limit)
@@ -599,7 +592,6 @@ def _terms_of(asked: dict[str, Any]) -> Terms:
 
 
 def _check(asked: dict[str, Any], terms: Terms) -> None:
-    """Refuses settings that differ from the terms."""
     for name, value in asked.items():
         laid = getattr(terms.limit if name in ("epsilon", "delta") else terms, name)
         if value != laid:

@@ -419,7 +419,6 @@ class Store:
             self._check(written=begin == self._dialect.write)
 
     def _begun(self, begin: str) -> Any:
-        """A connection with a transaction."""
         for fresh in (self._connection is None or not self._dialect.may_be_stale, True):
             try:
                 self._undo()  # of a transaction that an interrupt left between two lines

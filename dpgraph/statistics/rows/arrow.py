@@ -25,9 +25,9 @@ from dpgraph.statistics.rows.batches import (
     library_of,
     refuse_clusters,
     select_columns,
+    typed_cells,
     warn_of_types,
 )
-from dpgraph.statistics.rows.cells import typed_cells
 from dpgraph.statistics.rows.files import is_there, read_path
 from dpgraph.structure.conversion import OURS, PublicWords, converted_each
 from dpgraph.structure.domain import DomainError

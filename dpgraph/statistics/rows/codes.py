@@ -323,7 +323,6 @@ def mended(indices: pa.Array, words: int) -> pa.Array:
 
 
 def _coder(kind: pa.DataType, variable: Variable) -> Callable[[pa.Array], Signed]:
-    """A function that turns columns of one type into codes."""
     if isinstance(variable, Bins):
         if is_string(kind):
             return _matcher(variable.levels, kind)
@@ -339,7 +338,6 @@ def _coder(kind: pa.DataType, variable: Variable) -> Callable[[pa.Array], Signed
 
 
 def _by_spelling(alike: dict[float, int], kind: pa.DataType) -> Callable[[pa.Array], Signed]:
-    """Finds the level that spells each number or boolean."""
     coder = _numeric(_number_finder(Categories(alike), kind))
     positions = np.array([*alike.values()], np.int32)
 
@@ -355,7 +353,6 @@ def _wrong_type(array: pa.Array) -> Signed:
 
 
 def _matcher(levels: Any, kind: pa.DataType) -> Callable[[pa.Array], Signed]:
-    """Finds each value among the levels by equality."""
     view = pa.types.is_string_view(kind)
     declared = pa.array(list(levels), type=pa.large_string() if view else kind)
 
@@ -389,7 +386,6 @@ def _numeric(coder: Callable[[npt.NDArray[Any]], Signed]) -> Callable[[pa.Array]
 
 
 def _number_finder(variable: Categories, kind: pa.DataType) -> Callable[[npt.NDArray[Any]], Signed]:
-    """Finds numbers among the levels by value, whatever their width."""
     levels = np.array([float(level) for level in variable.levels])
     whole = {int(level): at for at, level in enumerate(levels) if level.is_integer()}
     if pa.types.is_unsigned_integer(kind):

@@ -67,15 +67,15 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "one key for every choice",
         "statistics/rows/persons.py",
-        "return secrets.token_bytes(KEY_BYTES)",
-        "return bytes(KEY_BYTES)",
+        "lambda: secrets.token_bytes(KEY_BYTES)",
+        "lambda: bytes(KEY_BYTES)",
         (f"{PERSONS}::test_every_choice_has_a_key_of_its_own",),
     ),
     Mutant(
         "a key that is shown",
         "statistics/rows/persons.py",
-        "key: bytes = field(default_factory=fresh_key, repr=False)",
-        "key: bytes = field(default_factory=fresh_key)",
+        "key: bytes = field(default_factory=lambda: secrets.token_bytes(KEY_BYTES), repr=False)",
+        "key: bytes = field(default_factory=lambda: secrets.token_bytes(KEY_BYTES))",
         (f"{PERSONS}::test_neither_a_key_nor_what_was_dropped_is_shown",),
     ),
     Mutant(
