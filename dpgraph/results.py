@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     from dpgraph.structure.moments import NoisyMoments as NoisyMoments
     from dpgraph.structure.joint import JointCounts as JointCounts
     from dpgraph.structure.joint import PooledCounts as PooledCounts
-    from dpgraph.structure.outcomes import NoisyOutcomes as NoisyOutcomes
+    from dpgraph.structure.moments import NoisyOutcomes as NoisyOutcomes
 
     # what was measured: of one group of rows, of a family's moments, of a design's columns
     from dpgraph.privacy.scope import RowCap as RowCap

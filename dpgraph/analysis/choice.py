@@ -23,8 +23,8 @@ from dpgraph.privacy.checks import Reals, check_choice
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import Measurement
 from dpgraph.privacy.records import Number, PrivacyUnit, exact, exact_delta
-from dpgraph.structure.basis import MOST_LEVELS
 from dpgraph.structure.network import Family, Network
+from dpgraph.structure.tables import MOST_LEVELS
 
 #: The names of the mechanisms that promise pure differential privacy, and all names that ``mechanism_named`` knows.
 PURE = {

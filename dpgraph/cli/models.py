@@ -54,7 +54,7 @@ def evaluate(payer: Payer, model: str, rows: str, interval: float, costs: Any, a
     from dpgraph.estimators.evaluation import task_of
     from dpgraph.files.documents import load
     from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-    from dpgraph.structure.outcomes import Classification, OutcomeDescription
+    from dpgraph.structure.moments import Classification, OutcomeDescription
 
     loaded, budget = load(model, progress=True), payer.budget()
     task = task_of(loaded)

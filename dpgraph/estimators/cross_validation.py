@@ -40,7 +40,7 @@ from dpgraph.statistics.rows.batches import cells_of, person_name, refuse_cluste
 from dpgraph.statistics.rows.features import UNREADABLE, refuse_list, table_frame
 from dpgraph.structure.conversion import PublicWords, is_query, is_table
 from dpgraph.structure.domain import DomainError
-from dpgraph.structure.outcomes import Classification, ClassifierScore, Regression
+from dpgraph.structure.moments import Classification, ClassifierScore, Regression
 from dpgraph.waiting import counted, waiting
 
 KEY_BITS = 128

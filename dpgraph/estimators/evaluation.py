@@ -43,7 +43,7 @@ from dpgraph.structure.conversion import PublicWords, array_of, is_query, is_tab
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import Categories, Domain, DomainError, Level, NetworkError
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.outcomes import Classification, ClassifierScore, Entries, OutcomeDescription, Regression
+from dpgraph.structure.moments import Classification, ClassifierScore, Entries, OutcomeDescription, Regression
 from dpgraph.waiting import waiting
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def evaluate(
     squared error and its root. Hidden Markov models: nats an entry, entry by entry.
 
     Sensitivity: each score is a sum over rows of something bounded in public, so a row moves each block of sums by at
-    most its bound; ``structure.outcomes`` has the blocks. The score is the mean of losses clipped at
+    most its bound; ``structure.moments`` has the blocks. The score is the mean of losses clipped at
     their bound. The classes and bounds are the model's own, never read off ``y``.
 
     Args:

@@ -37,8 +37,7 @@ from dpgraph.privacy.records import Provenance
 from dpgraph.structure.conversion import added, columns_to_predict, in_blocks
 from dpgraph.structure.domain import Domain, Level, NetworkError, hole_codes
 from dpgraph.structure.frozen import FrozenMap, frozen_array
-from dpgraph.structure.markov import checked_laws
-from dpgraph.structure.network import Network
+from dpgraph.structure.network import Network, checked_laws
 from dpgraph.structure.tables import Integers, Reals
 
 if TYPE_CHECKING:

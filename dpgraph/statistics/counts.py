@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.privacy.scope import RowCap, RowGroup, joined
 from dpgraph.statistics.contingency import add_tables
 from dpgraph.statistics.rows.arrow import UNREADABLE, Held
-from dpgraph.statistics.rows.batches import TEXT_NULLS, Batch, batch_length, is_number, is_string, value_type
+from dpgraph.statistics.rows.batches import TEXT_NULLS, Batch, Sensitive, batch_length, is_number, is_string, value_type
 from dpgraph.statistics.rows.codes import Codes, check_declarations, encode, encode_batch, mended, text_words
 from dpgraph.statistics.rows.persons import PersonCap
 from dpgraph.statistics.summary import summarise
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from dpgraph.statistics.moments import Moments
 
 
-@dataclass(frozen=True, eq=False)
-class Counts:
+@dataclass(frozen=True, eq=False, repr=False)
+class Counts(Sensitive):
     """Exact contingency tables of a network: sensitive.
 
     Every family table is a margin of one of these. There are no numbers in its ``repr``, it is not pickled and has
@@ -100,12 +100,6 @@ class Counts:
     def sensitive_rows(self) -> int:
         """The exact number of rows, sensitive unless the neighbour relation makes it public."""
         return int(next(iter(self.sensitive_tables.values())).sum())
-
-    def __repr__(self) -> str:
-        return f"Counts({len(self.network.domain.names)} variables, sensitive)"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("counts are sensitive and are not pickled; release them")
 
 
 def families(network: Network) -> Kernel:
@@ -279,8 +273,8 @@ def _check_network(network: object, call: str) -> None:
 KEPT_CELLS = 1 << 24
 
 
-@dataclass(frozen=True, eq=False)
-class TableCounts:
+@dataclass(frozen=True, eq=False, repr=False)
+class TableCounts(Sensitive):
     """Exact counts of whatever table is asked for: sensitive, without numbers in its ``repr``, not pickled."""
 
     sensitive_codes: Codes
@@ -330,12 +324,6 @@ class TableCounts:
         columns = ((one, np.concatenate([mine.columns[one], theirs.columns[one]])) for one in mine.domain.names)
         return TableCounts(Codes(mine.domain, FrozenMap(columns), joined(mine.cap, theirs.cap)))
 
-    def __repr__(self) -> str:
-        return f"TableCounts({len(self.sensitive_codes.domain.names)} variables, sensitive)"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("tables to choose from are sensitive and are not pickled")
-
 
 def any_tables(rows: Any, domain: Domain) -> TableCounts:
     """Encodes rows, so that a mechanism that chooses among tables may count any table of them; sensitive."""
@@ -343,7 +331,7 @@ def any_tables(rows: Any, domain: Domain) -> TableCounts:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LevelCounts:
+class LevelCounts(Sensitive):
     """The count of each word of some variables: sensitive, and so are the words. It shows nothing, and does not add."""
 
     description: OpenLevels
@@ -355,12 +343,6 @@ class LevelCounts:
     def sensitive_block(self, name: str, unit: Any) -> Integers:
         """The counts of a variable's words, in the order of the alphabet."""
         return np.array([many for _, many in sorted(self.sensitive_counts[name].items())], np.int64)
-
-    def __repr__(self) -> str:
-        return f"LevelCounts({len(self.description.names)} variables, sensitive)"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("counts of words are sensitive and are not pickled; release them")
 
 
 def count_words(rows: Held, names: Mapping[str, bool], group: RowGroup | None, cap: RowCap | None) -> LevelCounts:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import Name
 from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.privacy.scope import RowCap, RowGroup, joined
-from dpgraph.statistics.rows.batches import Batch, Columns, cells_of, real_number
+from dpgraph.statistics.rows.batches import Batch, Columns, Sensitive, cells_of, real_number
 from dpgraph.statistics.rows.codes import Codes, encode_column
 from dpgraph.statistics.rows.features import real_values
 from dpgraph.statistics.rows.persons import PersonCap
@@ -32,12 +32,11 @@ from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import Categories, Domain, DomainError, Level
 from dpgraph.structure.expfam import ExponentialFamily, Multinomial
 from dpgraph.structure.frozen import frozen_array
-from dpgraph.structure.moments import MomentDescription
-from dpgraph.structure.outcomes import STEPS, Classification, Entries, OutcomeDescription, Regression
+from dpgraph.structure.moments import STEPS, Classification, Entries, MomentDescription, OutcomeDescription, Regression
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class Moments(Sensitive):
     """Exact integer sums of statistics and the number of records: sensitive.
 
     There are no numbers in its ``repr``, it is not pickled and has no saver; ``release`` is the way out.
@@ -77,9 +76,6 @@ class Moments:
     def __repr__(self) -> str:
         about = getattr(self.description, "family", self.description)
         return f"Moments({type(about).__name__}, {len(self.description.names)} statistics, sensitive)"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("moments are sensitive and are not pickled; release them")
 
 
 def _contributions(description: MomentDescription, column: str, strict: bool) -> Kernel:

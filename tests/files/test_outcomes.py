@@ -7,7 +7,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.statistics.moments import classifier_outcomes, entry_outcomes, regression_outcomes
-from dpgraph.structure.outcomes import Classification, Entries, Regression
+from dpgraph.structure.moments import Classification, Entries, Regression
 from tests.files.edits import edited
 
 RNG = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Coefficients of tables (``structure.basis``): how far one person moves them, the scale of each block, and the draw.
+"""Coefficients of tables (``structure.tables``): how far one person moves them, the scale of each block, and the draw.
 
 The residual basis has one block for each subset of a family, whose contrasts are released in fixed point: exact integer
 sums, from which sensitivities are computed. Blocks do not all move at once under replace; the largest sums of local
@@ -22,8 +22,14 @@ from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, Joint, Measurement, Movement, NoiseLaw
 from dpgraph.privacy.noise import MAX_SCALE, Noise, calibrated_scale
 from dpgraph.privacy.records import PrivacyUnit
-from dpgraph.structure.basis import (
+from dpgraph.structure.domain import NetworkError
+from dpgraph.structure.elimination import elimination_order, largest_sum
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.margins import Margins
+from dpgraph.structure.network import MAX_FAMILY_CELLS, Family, Network
+from dpgraph.structure.tables import (
     MAX_BLOCKS,
+    NoisyCoefficients,
     block_shape,
     cell_variance,
     check_levels,
@@ -33,13 +39,8 @@ from dpgraph.structure.basis import (
     error_weights,
     fixed_point,
     has_blocks,
+    residual_variance,
 )
-from dpgraph.structure.domain import NetworkError
-from dpgraph.structure.elimination import elimination_order, largest_sum
-from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.margins import Margins
-from dpgraph.structure.network import MAX_FAMILY_CELLS, Family, Network
-from dpgraph.structure.tables import NoisyCoefficients, residual_variance
 
 #: The fixed-point resolution of the residual basis: multipliers err by half of one part in this, before contrasts.
 GRID = 1 << 16

@@ -32,10 +32,10 @@ from dpgraph.privacy.measurements import (
 )
 from dpgraph.privacy.noise import MAX_SCALE_IN_STEPS, Noise, calibrated_scale
 from dpgraph.privacy.records import Number, PrivacyUnit, exact
-from dpgraph.structure.basis import coefficient_blocks, error_weights, ordered, subsets
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.margins import Margins, measured_families, weights
 from dpgraph.structure.network import Family, Network
+from dpgraph.structure.tables import coefficient_blocks, error_weights, ordered, subsets
 from dpgraph.waiting import counted
 
 if TYPE_CHECKING:

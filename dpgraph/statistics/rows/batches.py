@@ -12,7 +12,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,17 @@ from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, Doma
 
 #: The declared columns by name, of one length.
 Batch = dict[str, pa.Array]
+
+
+class Sensitive:
+    """As sensitive as the rows: no numbers in its ``repr``, no pickling, no saver; ``release`` is the way out."""
+
+    def __repr__(self) -> str:
+        public: Any = getattr(self, "domain", None) or getattr(self, "description", None)
+        return f"{type(self).__name__}({len(getattr(public, 'domain', public).names)} variables, sensitive)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} are sensitive and are not pickled; release them")
 
 
 @dataclass(frozen=True)

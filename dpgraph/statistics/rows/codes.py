@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from dpgraph.statistics.rows.batches import (
     NULL_WORDS,
     TEXT_NULLS,
     Batch,
+    Sensitive,
     is_number,
     is_string,
     number_said,
@@ -57,8 +58,8 @@ STRICT = "The refusal reveals that; strict=True accepts only declarations under 
 OF_DATES = ", or of dates their year, pd.to_datetime(column).dt.year"
 
 
-@dataclass(frozen=True, eq=False)
-class Codes:
+@dataclass(frozen=True, eq=False, repr=False)
+class Codes(Sensitive):
     """Encoded rows: sensitive, like the rows. It shows no numbers, is not pickled and has no saver.
 
     ``cap`` says how many of a person's rows were kept, where ``cap_rows`` chose them.
@@ -77,12 +78,6 @@ class Codes:
     def sensitive_rows(self) -> int:
         """The exact number of rows, sensitive unless the neighbour relation makes it public."""
         return len(self.columns[self.domain.names[0]])
-
-    def __repr__(self) -> str:
-        return f"Codes({len(self.domain.names)} variables, sensitive)"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("codes are as sensitive as the rows and are not pickled")
 
 
 def encode(rows: Any, domain: Domain, *, unseen: bool = False) -> Codes:

@@ -126,7 +126,7 @@ def real_values(array: pa.Array, name: str, is_text: bool, strict: bool = False)
     if strict and pa.types.is_dictionary(array.type):
         array = array.dictionary.take(mended(array.indices, len(array.dictionary)))
     kind = value_type(array)
-    bare = "text" if is_text else str(kind).partition("<")[0].partition("[")[0]
+    bare = "text" if is_text else str(kind).removeprefix("large_").partition("<")[0].partition("[")[0]
     problem = f"column {name!r} is of type {bare} where numbers between declared bounds are wanted"
     words = strict and (is_text or is_string(kind))
     if not (words or is_text or pa.types.is_null(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
