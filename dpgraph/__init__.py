@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     from dpgraph.structure.domain import Numbers as Numbers
     from dpgraph.structure.domain import Words as Words
     from dpgraph.structure.network import Network as Network
-    from dpgraph.structure.rules import Rules as Rules
+    from dpgraph.structure.network import Rules as Rules
     from dpgraph.structure.margins import all_pairs as all_pairs
     from dpgraph.models.naive_bayes import naive_bayes_network as naive_bayes_network
     from dpgraph.models.hmm import hmm_network as hmm_network

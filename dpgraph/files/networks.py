@@ -39,8 +39,7 @@ from dpgraph.structure.domain import (
 )
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.margins import Margins
-from dpgraph.structure.network import Network
-from dpgraph.structure.rules import Rules
+from dpgraph.structure.network import Network, Rules
 
 EXAMPLE = "example:"
 #: The keys of a network's file.

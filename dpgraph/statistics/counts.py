@@ -34,8 +34,7 @@ from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import MISSING, OTHER, Domain, DomainError, Level, NetworkError, OpenLevels
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.margins import MOST_CELLS, AnyTables, measured_families
-from dpgraph.structure.network import Family, Holding, Network
-from dpgraph.structure.rules import codes
+from dpgraph.structure.network import Family, Holding, Network, codes
 from dpgraph.structure.tables import margin
 
 if TYPE_CHECKING:
