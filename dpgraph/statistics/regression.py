@@ -115,7 +115,8 @@ def regression_moments(
     kernel = products_of(design)
     if isinstance(rows, tuple | list) and (person is not None or len(rows) == 2):
         _check_pair(design, where, person, engine)
-        rows = _joined(rows[0], rows[1], design)
+        table = _joined(rows[0], rows[1], design)
+        rows = (table.iloc[start : start + BATCH] for start in range(0, max(1, len(table)), BATCH))
     asked: Any = {"person": person, "rows_per_person": rows_per_person, "engine": engine, "progress": progress}
     return summarise(rows, kernel, where=where, domain=domain, **asked)
 

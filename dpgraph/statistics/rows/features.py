@@ -204,6 +204,8 @@ def array_frame(array: npt.NDArray[Any], names: Sequence[str], *, strict: bool) 
     import pandas as pd
 
     with PublicWords(PROBLEM):
+        if array.dtype.kind in "iufb":  # as it is, without a copy
+            return pd.DataFrame(array, columns=list(names), copy=False)
         columns = {name: array[:, i] for i, name in enumerate(names)}
         if strict:
             return pd.DataFrame({name: pd.Series(column, dtype=column.dtype) for name, column in columns.items()})
