@@ -25,7 +25,7 @@ import pandas as pd
 
 import dpgraph as dg
 from dpgraph.inference.network.queries import log_likelihood, sample_codes
-from dpgraph.structure.basis import contrast_transform, residual_transform
+from dpgraph.structure.tables import contrast_transform, residual_transform
 
 PACKAGES = ("numpy", "pandas", "pgmpy", "scikit-learn")
 

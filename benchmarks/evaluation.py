@@ -24,9 +24,8 @@ from scipy.special import expit, ndtri
 
 import dpgraph as dg
 from dpgraph.estimators.evaluation import evaluation_of, outcomes
-from dpgraph.statistics.moments import Moments
-from dpgraph.statistics.outcomes import classifier_outcomes, entry_outcomes, regression_outcomes
-from dpgraph.structure.outcomes import Classification, Entries, Regression
+from dpgraph.statistics.moments import Moments, classifier_outcomes, entry_outcomes, regression_outcomes
+from dpgraph.structure.moments import Classification, Entries, Regression
 
 ADULT = Path(__file__).parents[2] / "shared/data/adult.csv"
 ATOMS, TENTHS = 4001, (0.6, 0.7, 0.8, 0.9)

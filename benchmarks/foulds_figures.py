@@ -27,7 +27,7 @@ from dpgraph.inference.markov import _kernels
 from dpgraph.inference.markov.sampler import dirichlet_rows
 from dpgraph.statistics.rows.codes import Codes
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.markov import transition_counts
+from dpgraph.structure.network import transition_counts
 
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "docs" / "figures"

@@ -27,7 +27,7 @@ from dpgraph.inference.markov.evidence import cells_evidence
 from dpgraph.inference.markov.sampler import dirichlet_rows, latent_cells
 from dpgraph.models.hmm import LEAST, SIZES, count_law, markov_scores, nbinom_logpmf
 from dpgraph.privacy.measurements import DiscreteLaplace
-from dpgraph.structure.markov import transition_counts
+from dpgraph.structure.network import transition_counts
 
 LOG = Path(__file__).parents[1].parent / "shared/data/iraq_sigacts_monthly.csv"
 COLUMNS = ("city", "month", "attack_type", "target", "time_of_day", "weekend")

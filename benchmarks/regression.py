@@ -30,7 +30,7 @@ import pandas as pd
 import dpgraph as dg
 from dpgraph.inference.regression.draws import scaled_columns
 from dpgraph.privacy.gdp import mu_within
-from dpgraph.statistics.rows.design_columns import regression_features
+from dpgraph.statistics.rows.features import regression_features
 
 HERE = Path(__file__).parents[1]
 SHARED = HERE.parent / "shared/data"

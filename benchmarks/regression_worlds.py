@@ -28,7 +28,7 @@ import pandas as pd
 
 import dpgraph as dg
 from dpgraph.inference.regression.draws import scaled_columns
-from dpgraph.statistics.rows.design_columns import regression_features
+from dpgraph.statistics.rows.features import regression_features
 
 TEST_ROWS, DRAWS, BURN_IN = 2000, 1000, 150
 

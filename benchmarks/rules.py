@@ -24,7 +24,7 @@ import pandas as pd
 
 import dpgraph as dg
 from dpgraph.inference.network.queries import sample_codes
-from dpgraph.structure.rules import codes
+from dpgraph.structure.network import codes
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 METHODS = {"records": dg.methods.Records(burn_in=400, thin=2), "tables": "tables", "plug-in": "plug-in"}

@@ -29,9 +29,9 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     # public structure
     from dpgraph.structure.domain import Categories as Categories, Bins as Bins, UNOBSERVED as UNOBSERVED
     from dpgraph.structure.domain import Domain as Domain
-    from dpgraph.structure.partial import Numbers as Numbers, Words as Words
+    from dpgraph.structure.domain import Numbers as Numbers, Words as Words
     from dpgraph.structure.network import Network as Network
-    from dpgraph.structure.rules import Rules as Rules
+    from dpgraph.structure.network import Rules as Rules
     from dpgraph.structure.margins import all_pairs as all_pairs
     from dpgraph.models.naive_bayes import naive_bayes_network as naive_bayes_network
     from dpgraph.models.hmm import hmm_network as hmm_network
@@ -102,7 +102,7 @@ __getattr__, __dir__ = lazy_names(__name__)
 provide("read_features", "statistics.rows.features")
 provide("joint_counts", "structure.joint")
 provide("NoisyMoments", "structure.moments")
-provide("NoisyOutcomes", "structure.outcomes")
+provide("NoisyOutcomes", "structure.moments")
 provide("question_cost", "analysis.question_cost")
 registers("papers.gibbs_sample", "GibbsSample", "markov-sweeps")
 registers("papers.regression_sample", "RegressionSample (idealized numerics)", "sampled-regression", "sampled-weights")

@@ -17,8 +17,8 @@ from dpgraph.lazy import lazy_names
 if TYPE_CHECKING:  # the one list of names, in the order data flows
     # isort: off
     # budgets and prices
-    from dpgraph.privacy.ledger.book import Ledger as Ledger, Verification as Verification
-    from dpgraph.privacy.ledger.row import LedgerRow as LedgerRow, Allowance as Allowance
+    from dpgraph.privacy.ledger.account import Ledger as Ledger, Verification as Verification
+    from dpgraph.privacy.ledger.store import LedgerRow as LedgerRow, Allowance as Allowance
     from dpgraph.privacy.accounts import Receipt as Receipt
     from dpgraph.privacy.records import PrivacyCost as PrivacyCost
     from dpgraph.privacy.risk import Risk as Risk
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # the one list of names, in the order data flows
     from dpgraph.structure.tables import NoisyCounts as NoisyCounts, NoisyCoefficients as NoisyCoefficients
     from dpgraph.structure.moments import NoisyMoments as NoisyMoments
     from dpgraph.structure.joint import JointCounts as JointCounts, PooledCounts as PooledCounts
-    from dpgraph.structure.outcomes import NoisyOutcomes as NoisyOutcomes
+    from dpgraph.structure.moments import NoisyOutcomes as NoisyOutcomes
 
     # what was measured: of one group of rows, of a family's moments, of a design's columns
     from dpgraph.privacy.scope import RowCap as RowCap, RowGroup as RowGroup

@@ -23,8 +23,8 @@ from dpgraph.inference.queries import contraction
 from dpgraph.privacy.errors import DomainError, DPGraphError, FileError, InferenceError, ReleaseError
 from dpgraph.privacy.measurements import DiscreteLaplace
 from dpgraph.privacy.release import release_bytes
-from dpgraph.statistics.counts import Families
-from dpgraph.statistics.regression import Products
+from dpgraph.statistics.counts import families
+from dpgraph.statistics.regression import products_of
 from dpgraph.statistics.summary import groups_bytes
 from dpgraph.structure.tables import NoisyCounts
 from dpgraph.testing import SeededNoise
@@ -379,7 +379,7 @@ def test_the_estimate_of_groups(monkeypatch):
     count = partial(dg.statistics.count_groups, rows, network, "group", domain=groups)
     count()
     taken = peak(count)
-    needed = groups_bytes(Families(network), 100)
+    needed = groups_bytes(families(network), 100)
     assert near(needed, taken)
     monkeypatch.setenv(memory.VARIABLE, str(needed - 1))
     with pytest.raises(DomainError, match="counts of 100 groups would take about"):
@@ -393,7 +393,7 @@ def test_the_estimate_of_sums_of_groups(monkeypatch):
     groups = dg.Domain.of({"group": range(400)})
     summed = partial(dg.statistics.count_groups, rows, design, "group", domain=groups)
     summed()
-    needed = groups_bytes(Products(design), 400)
+    needed = groups_bytes(products_of(design), 400)
     assert near(needed, peak(summed))
     monkeypatch.setenv(memory.VARIABLE, str(needed - 1))
     with pytest.raises(DomainError, match="sums of 400 groups would take about"):

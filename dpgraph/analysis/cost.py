@@ -32,13 +32,12 @@ from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import Measurement
 from dpgraph.privacy.records import Number, PrivacyCost, PrivacyUnit, exact, exact_delta
 from dpgraph.privacy.risk import Risk
-from dpgraph.structure.basis import MOST_LEVELS
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import NetworkError, warn_of_many_levels
 from dpgraph.structure.elimination import elimination_order
 from dpgraph.structure.margins import holders, measured_families
 from dpgraph.structure.network import Family, Holding, Network
-from dpgraph.structure.tables import Probabilities
+from dpgraph.structure.tables import MOST_LEVELS, Probabilities
 from dpgraph.waiting import waiting
 
 if TYPE_CHECKING:

@@ -43,7 +43,7 @@ def evaluate(payer: Payer, model: str, rows: str, interval: float, costs: Any, a
     Prints the scores of a classifier, a regression or a hidden Markov model with intervals, from one release.
     """
     from dpgraph.estimators.evaluation import task_of
-    from dpgraph.structure.outcomes import Classification, OutcomeDescription
+    from dpgraph.structure.moments import Classification, OutcomeDescription
 
     loaded, budget = dg.load(model, progress=True), payer.budget()
     task = task_of(loaded)
@@ -148,7 +148,7 @@ def predict(model: str, rows: str | None, forecast: int | None, counts: bool, ra
 
 def _of_naive_bayes(model: Any, rows: Any) -> Sequence[Any]:
     """P(label) of each row, and with a posterior the ends of its interval."""
-    from dpgraph.structure.rowwise import columns_to_predict
+    from dpgraph.structure.conversion import columns_to_predict
 
     if (posterior := getattr(model, "posterior", None)) is None:
         return (model.predict_proba(rows),)

@@ -55,11 +55,10 @@ from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import CLASSIFIER, Event, Number, PrivacyUnit, Release, exact, exact_delta, joint_release
 from dpgraph.privacy.release import check_memory, checked_source, release
 from dpgraph.privacy.scope import RowsRecord
-from dpgraph.statistics.counts import count
+from dpgraph.statistics.counts import TableCounts, any_tables, count
 from dpgraph.statistics.rows.codes import Codes, encode
 from dpgraph.statistics.rows.features import is_unread
 from dpgraph.statistics.rows.persons import cap_rows
-from dpgraph.statistics.table_counts import TableCounts, any_tables
 from dpgraph.structure.domain import Domain, warn_of_many_levels
 from dpgraph.structure.joint import learning
 from dpgraph.structure.margins import Margins, all_pairs

@@ -36,12 +36,11 @@ from dpgraph.privacy.noise import Noise, SecureNoise
 from dpgraph.privacy.records import CROSS_VALIDATION, Event, Number, PrivacyCost, PrivacyUnit, combined_event, exact
 from dpgraph.privacy.release import checked_noise
 from dpgraph.privacy.scope import RowsRecord
-from dpgraph.statistics.rows.batches import refuse_clusters
-from dpgraph.statistics.rows.cells import person_name
+from dpgraph.statistics.rows.batches import person_name, refuse_clusters
 from dpgraph.statistics.rows.features import UNREADABLE, refuse_list, table_frame
 from dpgraph.structure.conversion import PublicWords, is_query, is_table
 from dpgraph.structure.domain import DomainError
-from dpgraph.structure.outcomes import Classification, ClassifierScore, Regression
+from dpgraph.structure.moments import Classification, ClassifierScore, Regression
 from dpgraph.waiting import counted, waiting
 
 KEY_BITS = 128

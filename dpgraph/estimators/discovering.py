@@ -20,16 +20,24 @@ from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, Release, combined_event, exact, exact_delta
 from dpgraph.privacy.release import release
 from dpgraph.privacy.scope import RowCap
-from dpgraph.statistics.counts import count
-from dpgraph.statistics.levels import count_words
+from dpgraph.statistics.counts import count, count_words
 from dpgraph.statistics.rows.arrow import Held, read_once
 from dpgraph.statistics.rows.batches import Columns
 from dpgraph.statistics.rows.codes import Codes, encode, members
 from dpgraph.statistics.rows.persons import PersonCap, rows_within
-from dpgraph.structure.domain import Categories, Domain, NetworkError
+from dpgraph.structure.domain import (
+    OTHER,
+    Categories,
+    Domain,
+    NetworkError,
+    Numbers,
+    OpenLevels,
+    Partial,
+    Words,
+    partial_domain,
+)
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
-from dpgraph.structure.partial import OTHER, Numbers, OpenLevels, Partial, Words, partial_domain
 from dpgraph.waiting import waiting
 
 

@@ -30,19 +30,17 @@ from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, Release
 from dpgraph.privacy.release import release
 from dpgraph.privacy.scope import RowGroup
-from dpgraph.statistics.moments import Moments
-from dpgraph.statistics.outcomes import classifier_outcomes, entry_outcomes, regression_outcomes
+from dpgraph.statistics.moments import Moments, classifier_outcomes, entry_outcomes, regression_outcomes
 from dpgraph.statistics.rows.arrow import Held, read_once
 from dpgraph.statistics.rows.batches import Columns, refuse_clusters
 from dpgraph.statistics.rows.codes import Codes, encode, members, select
-from dpgraph.statistics.rows.design_columns import columns_of, judged_columns
-from dpgraph.statistics.rows.features import UNREADABLE, table_frame
+from dpgraph.statistics.rows.features import UNREADABLE, columns_of, judged_columns, table_frame
 from dpgraph.statistics.rows.persons import PersonCap, refuse_group, rows_within
 from dpgraph.structure.conversion import PublicWords, array_of, is_query, is_table
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import Categories, Domain, DomainError, NetworkError
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.outcomes import Classification, ClassifierScore, Entries, OutcomeDescription, Regression
+from dpgraph.structure.moments import Classification, ClassifierScore, Entries, OutcomeDescription, Regression
 from dpgraph.waiting import waiting
 
 if TYPE_CHECKING:
@@ -77,7 +75,7 @@ def evaluate(
     squared error and its root. Hidden Markov models: nats an entry, entry by entry.
 
     Sensitivity: each score is a sum over rows of something bounded in public, so a row moves each block of sums by at
-    most its bound; ``structure.outcomes`` has the blocks. The score is the mean of losses clipped at
+    most its bound; ``structure.moments`` has the blocks. The score is the mean of losses clipped at
     their bound. The classes and bounds are the model's own, never read off ``y``.
 
     Args:

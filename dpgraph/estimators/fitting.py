@@ -35,7 +35,7 @@ from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyCost, PrivacyUnit, exact
 from dpgraph.privacy.release import release
 from dpgraph.statistics.rows.arrow import foreign_engine
-from dpgraph.statistics.rows.cells import cells_of
+from dpgraph.statistics.rows.batches import cells_of
 from dpgraph.statistics.rows.features import (
     PROBLEM,
     UNREADABLE,

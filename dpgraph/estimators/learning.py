@@ -44,9 +44,8 @@ from dpgraph.privacy.records import (
 )
 from dpgraph.privacy.release import BYTES_PER_NUMBER, BYTES_PER_TABLE, check_memory, checked_source, release
 from dpgraph.privacy.scope import RowsRecord
-from dpgraph.statistics.counts import count
+from dpgraph.statistics.counts import TableCounts, any_tables, count
 from dpgraph.statistics.rows.persons import cap_rows
-from dpgraph.statistics.table_counts import TableCounts, any_tables
 from dpgraph.structure.domain import Domain, Level, NetworkError, Variable
 from dpgraph.structure.margins import AnyTables
 from dpgraph.structure.network import Network

@@ -41,8 +41,7 @@ from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, exact
 from dpgraph.statistics.regression import regression_moments
-from dpgraph.statistics.rows.design_columns import judged_columns, regression_features
-from dpgraph.statistics.rows.features import is_unread
+from dpgraph.statistics.rows.features import is_unread, judged_columns, regression_features
 from dpgraph.structure.design import LinearDesign, bounds_of, feature_of
 from dpgraph.structure.domain import DomainError, NetworkError
 from dpgraph.structure.frozen import FrozenMap

@@ -25,12 +25,21 @@ from dpgraph.privacy.errors import DPGraphError, FileError
 from dpgraph.privacy.structural import FORMS, Form
 from dpgraph.privacy.structural import value_of as structural_value
 from dpgraph.structure.design import Bounded, Feature, LinearDesign
-from dpgraph.structure.domain import UNOBSERVED, Bins, Categories, Domain, DomainWarning, NetworkError, first_twice
+from dpgraph.structure.domain import (
+    UNOBSERVED,
+    Bins,
+    Categories,
+    Domain,
+    DomainWarning,
+    NetworkError,
+    Numbers,
+    Partial,
+    Words,
+    first_twice,
+)
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.margins import Margins
-from dpgraph.structure.network import Network
-from dpgraph.structure.partial import Numbers, Partial, Words
-from dpgraph.structure.rules import Rules
+from dpgraph.structure.network import Network, Rules
 
 EXAMPLE = "example:"
 #: The keys of a network's file.

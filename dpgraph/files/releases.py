@@ -22,15 +22,21 @@ from dpgraph.privacy.measurements import NoiseLaw
 from dpgraph.privacy.records import Event, PrivacyUnit, Provenance
 from dpgraph.privacy.structural import FORMS, law_of, named, plain_law
 from dpgraph.privacy.structural import value_of as structural_value
-from dpgraph.structure.basis import contrast_matrix, fixed_point
 from dpgraph.structure.design import RESOLUTION, LinearDesign
 from dpgraph.structure.expfam import Binomial, Exponential, ExponentialFamily, Gamma, Multinomial, Normal, Poisson
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.joint import JointCounts, PooledCounts, Several
-from dpgraph.structure.moments import MomentDescription, NoisyMoments
+from dpgraph.structure.moments import STEPS, MomentDescription, NoisyMoments, NoisyOutcomes, OutcomeDescription
 from dpgraph.structure.network import Network
-from dpgraph.structure.outcomes import STEPS, NoisyOutcomes, OutcomeDescription
-from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, NoisySums, Probabilities
+from dpgraph.structure.tables import (
+    Integers,
+    NoisyCoefficients,
+    NoisyCounts,
+    NoisySums,
+    Probabilities,
+    contrast_matrix,
+    fixed_point,
+)
 
 #: ln of 2 and of the chance of refusing a true total: once in 2^100.
 NATS = 101 * math.log(2)

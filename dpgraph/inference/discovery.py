@@ -13,9 +13,8 @@ import numpy as np
 from dpgraph.privacy.checks import Integers, Reals
 from dpgraph.privacy.display import as_html, counted, summary
 from dpgraph.privacy.records import PrivacyCost, Provenance, Release, joined
-from dpgraph.structure.domain import Bins, Categories, Domain
+from dpgraph.structure.domain import MISSING, OTHER, Bins, Categories, Domain, Numbers, Words, closed
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.partial import MISSING, OTHER, Numbers, Words, closed
 
 if TYPE_CHECKING:
     import pandas as pd

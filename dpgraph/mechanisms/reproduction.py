@@ -218,7 +218,7 @@ def _check_parts(event: Event, unit: PrivacyUnit, structures: Iterator[Structure
 
 def _check_undrawn(part: Event, whole: Event, structure: Structure) -> None:
     """Refuses a part without a release where its kind does not belong, or with anything that was drawn."""
-    from dpgraph.structure.outcomes import OutcomeDescription
+    from dpgraph.structure.moments import OutcomeDescription
 
     beside = [other for other in whole.parts if other.mechanism == part.mechanism]
     if part.measurements or part.selections or part.joint is not None or len(beside) > 1:

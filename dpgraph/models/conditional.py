@@ -26,10 +26,10 @@ from dpgraph.models.naive_bayes import features_in
 from dpgraph.privacy.display import as_html, counted, short, summary
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Provenance, released_value
+from dpgraph.structure.conversion import added, columns_to_predict
 from dpgraph.structure.domain import Domain, DomainError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
-from dpgraph.structure.rowwise import added, columns_to_predict
 from dpgraph.structure.tables import Probabilities, Reals
 
 #: Numbers of a block of rows; its rows are a multiple of the second, so that no sum has a tail (promise.md S24).

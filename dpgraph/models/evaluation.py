@@ -32,7 +32,7 @@ from dpgraph.privacy.display import as_html
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, Release
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.outcomes import Classification, Entries, NoisyOutcomes, Regression
+from dpgraph.structure.moments import Classification, Entries, NoisyOutcomes, Regression
 from dpgraph.structure.tables import Reals
 
 if TYPE_CHECKING:

@@ -34,11 +34,10 @@ from dpgraph.privacy.checks import near
 from dpgraph.privacy.display import as_html, cell
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Provenance
+from dpgraph.structure.conversion import added, columns_to_predict, in_blocks
 from dpgraph.structure.domain import Domain, Level, NetworkError, hole_codes
 from dpgraph.structure.frozen import FrozenMap, frozen_array
-from dpgraph.structure.markov import checked_laws
-from dpgraph.structure.network import Network
-from dpgraph.structure.rowwise import added, columns_to_predict, in_blocks
+from dpgraph.structure.network import Network, checked_laws
 from dpgraph.structure.tables import Integers, Reals
 
 if TYPE_CHECKING:

@@ -21,10 +21,9 @@ from dpgraph.inference.queries.tables import DrawnTables, drawn_tables, tables_g
 from dpgraph.privacy.display import MOST_ROWS, as_html, counted, short, summary
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Provenance, Release, joined, joint_release, released_value
-from dpgraph.structure.conversion import is_table
+from dpgraph.structure.conversion import added, columns_to_predict, is_table
 from dpgraph.structure.domain import Domain, DomainError, NetworkError
 from dpgraph.structure.network import Network
-from dpgraph.structure.rowwise import added, columns_to_predict
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities, Reals
 
 #: What the arcs of these models are called where an intervention is refused.

@@ -27,10 +27,10 @@ from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.display import as_html, counted, summary
 from dpgraph.privacy.errors import ConvergenceWarning, InferenceError
 from dpgraph.privacy.records import Provenance, released_value
+from dpgraph.structure.conversion import columns_to_predict
 from dpgraph.structure.domain import Bins, Domain, DomainError
 from dpgraph.structure.frozen import frozen_array
 from dpgraph.structure.network import Family, Network
-from dpgraph.structure.rowwise import columns_to_predict
 from dpgraph.structure.tables import Probabilities, Reals
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from dpgraph.inference.arguments import tails
 from dpgraph.inference.draws import mixing_note
 from dpgraph.inference.regression.draws import RegressionDraws, scaled_columns
 from dpgraph.privacy.records import Provenance
+from dpgraph.structure.conversion import columns_to_predict, weighted
 from dpgraph.structure.design import LinearDesign
-from dpgraph.structure.rowwise import columns_to_predict, weighted
 from dpgraph.structure.tables import Reals
 
 if TYPE_CHECKING:

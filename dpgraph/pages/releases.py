@@ -16,9 +16,8 @@ from dpgraph.pages.learned import tables_section
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Event, Release
 from dpgraph.structure.margins import Margins
-from dpgraph.structure.moments import NoisyMoments
+from dpgraph.structure.moments import NoisyMoments, NoisyOutcomes
 from dpgraph.structure.network import Holding, Network
-from dpgraph.structure.outcomes import NoisyOutcomes
 from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities
 
 #: Released numbers of tables that a page holds; the rest is left out, and said.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # the one list of names
     # Algorithm 2, Theorems 2 and 3
     from dpgraph.mechanisms.additive.fourier import FourierMechanism as FourierMechanism
     from dpgraph.mechanisms.additive.fourier import theorem_3_bound as fourier_error_bound  # noqa: F401
-    from dpgraph.structure.basis import contrast_transform as walsh_transform  # noqa: F401
+    from dpgraph.structure.tables import contrast_transform as walsh_transform  # noqa: F401
 
     # section 4: Theorem 4 (1), Lemmas 2 and 3, Theorem 4 (2); Algorithm 3 and Lemma 4; Appendix D
     from dpgraph.mechanisms.selection.lattice import PosteriorSample as PosteriorSample

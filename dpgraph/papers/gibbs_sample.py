@@ -52,8 +52,7 @@ from dpgraph.privacy.records import (
 )
 from dpgraph.structure.domain import Level, NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array
-from dpgraph.structure.markov import check_markov_network, checked_laws, transition_counts
-from dpgraph.structure.network import Network
+from dpgraph.structure.network import Network, check_markov_network, checked_laws, transition_counts
 
 if TYPE_CHECKING:
     from dpgraph.statistics.counts import Counts

@@ -25,9 +25,9 @@ from dpgraph.privacy.errors import FileError, ReleaseError
 from dpgraph.privacy.measurements import Selection
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, Provenance, Release, exact
+from dpgraph.structure.conversion import weighted
 from dpgraph.structure.design import RESOLUTION, LinearDesign
 from dpgraph.structure.frozen import FrozenMap, frozen_array
-from dpgraph.structure.rowwise import weighted
 
 if TYPE_CHECKING:
     import pandas as pd

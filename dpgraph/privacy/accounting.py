@@ -26,8 +26,7 @@ from dpgraph.privacy.records import Event, Number, PrivacyCost, PrivacyUnit, Rel
 from dpgraph.privacy.scope import Condition, RowGroup, group_with
 
 if TYPE_CHECKING:
-    from dpgraph.privacy.ledger.account import DurableAccount
-    from dpgraph.privacy.ledger.book import Ledger
+    from dpgraph.privacy.ledger.account import DurableAccount, Ledger
 
     Account = InMemory | DurableAccount
 
@@ -430,5 +429,4 @@ def _conditions(domain: Any, by: str) -> list[Condition]:
 
 
 def _reopened(group: RowGroup | None, function: Callable[..., Account], arguments: tuple[Any, ...]) -> Budget:
-    """A budget in a ledger, opened again in another process."""
     return Budget._of(function(*arguments), group)

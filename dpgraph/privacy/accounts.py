@@ -78,7 +78,6 @@ class InMemory:
         return self.rule.remaining(self._after(event))
 
     def _after(self, event: Event) -> Spent:
-        """The totals after an event that fits."""
         spent = self.spent()
         after = self.rule.after(spent, event)
         if not self.rule.fits(after):

@@ -28,7 +28,7 @@ import numpy as np
 
 from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.errors import ReleaseError
-from dpgraph.privacy.gdp import epsilon_of_mu, mu_within, pure_mu_squared, rounded
+from dpgraph.privacy.gdp import bisected, epsilon_of_mu, mu_within, pure_mu_squared, rounded
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, Measurement, NoiseLaw, SumZeroLaplace
 from dpgraph.privacy.noise import epsilon_of_rho, exp_bounds, rho_of_epsilon
 from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, decimal, exact, recorded_mu_squared
@@ -76,7 +76,6 @@ def check_paid_together(event: Event) -> None:
 
 
 def _of_parts(event: Event, price: Callable[[Event], Fraction | None]) -> Fraction | None:
-    """The sum of the parts' prices; None where one has none."""
     prices = [one for part in event.parts if (one := price(part)) is not None]
     return sum(prices, Fraction(0)) if len(prices) == len(event.parts) else None
 
@@ -484,9 +483,4 @@ def pure_within(total: Fraction, price: Callable[[Fraction], Fraction]) -> Fract
         low, high = low / 2, low
     while price(high) <= total:
         low, high = high, 2 * high
-    while high - low > low / 10**13:
-        middle = rounded((low + high) / 2, up=False)
-        if middle <= low:
-            break
-        low, high = (middle, high) if price(middle) <= total else (low, middle)
-    return low
+    return bisected(low, high, lambda epsilon: price(epsilon) <= total)[0]

@@ -23,6 +23,7 @@ from dpgraph.privacy.checks import Integers, Reals
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.gdp import unit_shift
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, NoiseLaw, SumZeroLaplace
+from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Event, PrivacyUnit
 from dpgraph.privacy.release import Mechanism, release
 
@@ -67,7 +68,7 @@ class NoiseCall:
 
 
 @dataclass(frozen=True, eq=False)
-class RecordingNoise:
+class RecordingNoise(Noise):
     """Records its calls and answers by ``script``, the call's number and its public part alone, never by rows."""
 
     script: int = 0

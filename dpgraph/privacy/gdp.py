@@ -9,6 +9,7 @@ rounded in the direction that promises less: mpmath computes with guard digits, 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -113,10 +114,7 @@ def epsilon_of_mu(mu_squared: Fraction, delta: Fraction) -> Fraction:
     high = Fraction(1)
     while delta_of_mu(mu_squared, high) > delta:
         high *= 2
-    low = Fraction(0)
-    while low < (middle := _between(low, high)) < high:
-        low, high = (low, middle) if delta_of_mu(mu_squared, middle) <= delta else (middle, high)
-    return high
+    return bisected(Fraction(0), high, lambda epsilon: delta_of_mu(mu_squared, epsilon) > delta)[1]
 
 
 @lru_cache(maxsize=1024)
@@ -129,15 +127,17 @@ def mu_within(epsilon: Fraction, delta: Fraction) -> Fraction:
             raise ReleaseError(f"epsilon {float(epsilon):.3g} at delta {float(delta):.3g} leaves no mu worth having")
     while delta_of_mu(high**2, epsilon) <= delta:
         low, high = high, 2 * high
-    while low < (middle := _between(low, high)) < high:
-        low, high = (middle, high) if delta_of_mu(middle**2, epsilon) <= delta else (low, middle)
-    return low
+    return bisected(low, high, lambda mu: delta_of_mu(mu**2, epsilon) <= delta)[0]
 
 
-def _between(low: Fraction, high: Fraction) -> Fraction:
-    """The middle of two numbers to twelve digits; one of them where nothing is between."""
-    above = rounded((low + high) / 2, up=True)
-    return above if above < high else rounded((low + high) / 2, up=False)
+def bisected(low: Fraction, high: Fraction, is_low: Callable[[Fraction], bool]) -> tuple[Fraction, Fraction]:
+    """Two numbers of twelve digits with none between them, of which the first alone is low, as the given ones are."""
+    while True:
+        middle = rounded((low + high) / 2, up=True)
+        middle = middle if middle < high else rounded((low + high) / 2, up=False)
+        if not low < middle < high:
+            return low, high
+        low, high = (middle, high) if is_low(middle) else (low, middle)
 
 
 def root(square: Fraction, *, up: bool) -> Fraction:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,7 @@ MIN_SCALE = 2.0**-8
 BLOCK = 1 << 15
 
 
-class Noise(Protocol):
+class Noise:
     """A source of integer noise and of selections. ``private`` says whether its draws are unpredictable.
 
     A selection's privacy: if two neighbours' scores differ by values within an interval of length r, the log ratio
@@ -51,15 +51,15 @@ class Noise(Protocol):
         A law other than the three of ``privacy.measurements`` adds itself by ``law.add_to(values, source)``, from other
         calls of the source; a recording source sees those calls.
         """
-        ...
+        raise NotImplementedError
 
     def choose(self, scores: npt.ArrayLike, scale: float) -> int:
         """The index i with probability proportional to exp(scores[i] / scale): the exponential mechanism."""
-        ...
+        raise NotImplementedError
 
     def flip(self, scores: npt.ArrayLike, scale: float) -> int:
         """The index by permute-and-flip: closer to the best score than ``choose`` at the same privacy; another law."""
-        ...
+        raise NotImplementedError
 
     def choose_composition(self, scores: npt.NDArray[Any], scale: float, size: int) -> Integers:
         """``choose`` among all compositions of total into parts, scored by the sum of their parts' scores.
@@ -67,7 +67,7 @@ class Noise(Protocol):
         Integer scores, shape (parts, total + 1), are divided by ``scale``; ``size`` independent draws, shape (size,
         parts), each row of which sums to total.
         """
-        ...
+        return draw_compositions(scores, scale, size, self.bits)
 
     def choose_path(self, scores: npt.NDArray[Any], scale: float, start: Reals, transition: Reals) -> Integers:
         """``choose`` among all paths of states, scored by the sum over time, on a public Markov base measure.
@@ -76,14 +76,14 @@ class Noise(Protocol):
         of the first state, shape (states,), and of a state after a state, shape (states, states). One path, shape
         (steps,).
         """
-        ...
+        return draw_path(scores, scale, start, transition, self.bits)
 
     def bits(self, count: int) -> int:
         """A uniform integer below 2^count."""
-        ...
+        raise NotImplementedError
 
 
-class SecureNoise:
+class SecureNoise(Noise):
     """Exact samplers driven by the operating system's randomness; there is no seed and no fallback."""
 
     private: ClassVar[bool] = True
@@ -112,14 +112,6 @@ class SecureNoise:
     def flip(self, scores: npt.ArrayLike, scale: float) -> int:
         """OpenDP's permute-and-flip, whose coins are exact."""
         return int(_selector("permute-and-flip", scale)(bounded_scores(scores)))
-
-    def choose_composition(self, scores: npt.NDArray[Any], scale: float, size: int) -> Integers:
-        """``draw_compositions`` over the operating system's bits."""
-        return draw_compositions(scores, scale, size, self.bits)
-
-    def choose_path(self, scores: npt.NDArray[Any], scale: float, start: Reals, transition: Reals) -> Integers:
-        """``draw_path`` over the operating system's bits."""
-        return draw_path(scores, scale, start, transition, self.bits)
 
     def bits(self, count: int) -> int:
         """The operating system's bits."""

@@ -454,7 +454,6 @@ def _value_in_words(value: Any) -> str:
 
 
 def _check_record(event: Event, unit: PrivacyUnit, private: bool) -> None:
-    """Refuses a record whose parts are of the wrong kind or cannot be true of the unit."""
     if not isinstance(event, Event) or not isinstance(unit, PrivacyUnit) or not isinstance(private, bool):
         raise ReleaseError("a record has an Event, a PrivacyUnit and whether its noise was private")
     for part in event.events:

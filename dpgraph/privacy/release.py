@@ -92,7 +92,6 @@ def release(
 
 @np.errstate(all="ignore")  # of rows, numpy's warnings and errors would tell
 def _released(statistics: Any, mechanism: Mechanism[Any, T], budget: Budget, source: Noise) -> Release[T]:
-    """The charge, then the draw."""
     if prepare := getattr(mechanism, "prepared", None):  # an optional method: it changes public parts alone
         statistics = prepare(statistics, budget.unit)
     event = mechanism.event(description_of(statistics), budget.unit)

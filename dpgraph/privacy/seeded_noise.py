@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgraph.privacy.checks import Integers, Reals
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, NoiseLaw, SumZeroLaplace
-from dpgraph.privacy.noise import bounded_scores, draw_compositions, draw_path
+from dpgraph.privacy.noise import Noise, bounded_scores
 
 
 @dataclass(frozen=True)
-class SeededNoise:
+class SeededNoise(Noise):
     """The noise laws of ``SecureNoise``, drawn fast and reproducibly; releases made with it are marked not private.
 
     Whoever knows the seed can subtract the noise. Use it for studies that repeat a release thousands of times on
@@ -68,14 +68,6 @@ class SeededNoise:
         logits = _logits(scores, scale)
         return int((logits + self._generator.exponential(size=len(logits))).argmax())
 
-    def choose_composition(self, scores: npt.NDArray[Any], scale: float, size: int) -> Integers:
-        """``noise.draw_compositions`` over the generator's bits."""
-        return draw_compositions(scores, scale, size, self.bits)
-
-    def choose_path(self, scores: npt.NDArray[Any], scale: float, start: Reals, transition: Reals) -> Integers:
-        """``noise.draw_path`` over the generator's bits."""
-        return draw_path(scores, scale, start, transition, self.bits)
-
     def bits(self, count: int) -> int:
         """Bits of the generator."""
         size = -(-count // 8)
@@ -103,7 +95,6 @@ class SeededNoise:
 
 
 def _logits(scores: npt.ArrayLike, scale: float) -> Reals:
-    """Scores over the scale, relative to the best."""
     bounded = bounded_scores(scores)
     with np.errstate(over="ignore"):
         return np.maximum((bounded - bounded.max()) / scale, -1e300)

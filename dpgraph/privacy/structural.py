@@ -105,7 +105,6 @@ def _one_of(known: tuple[Any, ...]) -> Callable[[Any, str], Any]:
 
 
 def _tuple(inner: tuple[Any, ...]) -> Form:
-    """``tuple[X, ...]`` and ``tuple[X, Y]``."""
 
     def write(value: Any) -> list[Any]:
         return [form_of(inner[0] if inner[-1] is ... else inner[at]).write(part) for at, part in enumerate(value)]
@@ -124,7 +123,6 @@ def _tuple(inner: tuple[Any, ...]) -> Form:
 
 
 def _mapping(origin: Any, inner: tuple[Any, ...]) -> Form:
-    """A mapping by texts."""
     if inner[0] is not str:
         raise TypeError("a mapping by other keys than texts has no plain form")
 
@@ -173,7 +171,6 @@ def named(kinds: tuple[Any, ...] | Mapping[str, Any]) -> Form:
 
 @lru_cache(maxsize=256)
 def _fields(kind: Any) -> list[tuple[Field[Any], Any]]:
-    """The fields that a dataclass is made from, with their types."""
     hints = get_type_hints(kind, localns={"Provenance": Any, "PrivacyUnit": Any})
     return [(field, hints[field.name]) for field in fields(kind) if field.init]
 
@@ -190,7 +187,6 @@ def _is_left_out(field: Field[Any], value: Any) -> bool:
 
 
 def _made(plain: Any, kind: Any, place: str, given: dict[str, Any]) -> Any:
-    """A dataclass from the object of its fields."""
     expected = [pair for pair in _fields(kind) if pair[0].name not in given]
     if not isinstance(plain, dict):
         raise refused(place, "an object")

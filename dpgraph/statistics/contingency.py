@@ -11,7 +11,6 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import lru_cache
 from threading import Event
 
@@ -46,14 +45,8 @@ LOADING = 200_000_000
 THREAD_VALUES, THREADS = 1 << 25, 4
 
 
-@dataclass
-class _Past:
-    """The rows times histograms that numpy has counted in this process, where the loops could have."""
-
-    work: float = 0
-
-
-_PAST = _Past()
+#: The rows times histograms that numpy has counted in this process, where the loops could have.
+_PAST = {"work": 0.0}
 
 
 def add_tables(
@@ -94,13 +87,13 @@ def _paying_kernels(
         return _kernels.compiled()
     loaded = _kernels.compiled.cache_info().currsize > 0
     work = 0 if loaded else rows * len(packs(tuple(tables), tuple(sizes)))
-    if not (loaded or work >= START_UP or _PAST.work >= LOADING):
-        _PAST.work += work
+    if not (loaded or work >= START_UP or _PAST["work"] >= LOADING):
+        _PAST["work"] += work
         return None
     try:
         return _kernels.compiled()
     except RuntimeError:  # numba has nowhere to keep its machine code
-        _PAST.work = -math.inf
+        _PAST["work"] = -math.inf
         return None
 
 

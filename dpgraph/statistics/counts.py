@@ -1,42 +1,48 @@
-"""Exact family counts: a commutative monoid, so engines and machines may count apart and add.
+"""Exact counts: of families, of any tables that a choice asks for, and of words whose list is not public.
 
-Law: ``count(a, network) + count(b, network) == count(a and b, network)``, with zero the count of no rows.
+Law: ``count(a, network) + count(b, network) == count(a and b, network)``, with zero the count of no rows: engines and
+machines may count apart and add.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache, partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from dpgraph.privacy.checks import Integers
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.privacy.scope import RowCap, RowGroup, joined
 from dpgraph.statistics.contingency import add_tables
-from dpgraph.statistics.rows.batches import Batch
-from dpgraph.statistics.rows.codes import Codes, check_declarations, encode_batch
+from dpgraph.statistics.rows.arrow import UNREADABLE, Held
+from dpgraph.statistics.rows.batches import TEXT_NULLS, Batch, Sensitive, batch_length, is_number, is_string, value_type
+from dpgraph.statistics.rows.codes import Codes, check_declarations, encode, encode_batch, mended, text_words
+from dpgraph.statistics.rows.persons import PersonCap
 from dpgraph.statistics.summary import summarise
+from dpgraph.statistics.tally import Kernel
+from dpgraph.structure.conversion import OURS, PublicWords
 from dpgraph.structure.design import LinearDesign
-from dpgraph.structure.domain import Domain, DomainError, Level, NetworkError
+from dpgraph.structure.domain import MISSING, OTHER, Domain, DomainError, Level, NetworkError, OpenLevels
 from dpgraph.structure.frozen import FrozenMap, frozen_array
-from dpgraph.structure.margins import measured_families
-from dpgraph.structure.network import Family, Holding, Network
-from dpgraph.structure.rules import codes
+from dpgraph.structure.margins import MOST_CELLS, AnyTables, measured_families
+from dpgraph.structure.network import Family, Holding, Network, codes
 from dpgraph.structure.tables import margin
 
 if TYPE_CHECKING:
     from dpgraph.statistics.moments import Moments
-    from dpgraph.statistics.rows.persons import PersonCap
 
 
-@dataclass(frozen=True, eq=False)
-class Counts:
+@dataclass(frozen=True, eq=False, repr=False)
+class Counts(Sensitive):
     """Exact contingency tables of a network: sensitive.
 
     Every family table is a margin of one of these. There are no numbers in its ``repr``, it is not pickled and has
@@ -94,51 +100,30 @@ class Counts:
         """The exact number of rows, sensitive unless the neighbour relation makes it public."""
         return int(next(iter(self.sensitive_tables.values())).sum())
 
-    def __repr__(self) -> str:
-        return f"Counts({len(self.network.domain.names)} variables, sensitive)"
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("counts are sensitive and are not pickled; release them")
-
-
-@dataclass(frozen=True)
-class Families:
+def families(network: Network) -> Kernel:
     """Counting of a network: the codes of rows to one vector, the cells of all measured tables."""
+    work = partial(_read, network), partial(_add, network), partial(_counts, network)
+    return Kernel("counts", "network", network.domain, _layout(network)[1][-1], *work)
 
-    network: Network
-    made: ClassVar[str] = "counts"
-    of: ClassVar[str] = "network"
-    rows_at_once: ClassVar[int | None] = None
 
-    @property
-    def columns(self) -> Domain:
-        """The network's variables."""
-        return self.network.domain
+def _read(network: Network, batch: Batch, is_text: bool) -> tuple[dict[str, Any], None]:
+    return encode_batch(batch, network.domain, is_text), None
 
-    @property
-    def size(self) -> int:
-        """The cells of all tables."""
-        return _layout(self.network)[1][-1]
 
-    def read(self, batch: Batch, is_text: bool) -> tuple[dict[str, Any], None]:
-        """The codes of a batch, all of whose rows are counted. Sensitive."""
-        return encode_batch(batch, self.network.domain, is_text), None
+def _add(network: Network, read: Mapping[str, npt.NDArray[Any]], vector: Integers) -> None:
+    tables, ends = _layout(network)
+    if network.rules:
+        read = _within_rules(read, network)
+    columns = [read[name] for name in network.domain.names]
+    add_tables(columns, tuple(network.domain.sizes.values()), tables, np.split(vector, ends[:-1]))
 
-    def add(self, read: Mapping[str, npt.NDArray[Any]], vector: Integers) -> None:
-        """Adds the counts of codes to a vector, in place. Sensitive."""
-        tables, ends = _layout(self.network)
-        if self.network.rules:
-            read = _within_rules(read, self.network)
-        columns = [read[name] for name in self.network.domain.names]
-        add_tables(columns, tuple(self.network.domain.sizes.values()), tables, np.split(vector, ends[:-1]))
 
-    def statistics(self, vector: Integers, group: RowGroup | None, cap: RowCap | None) -> Counts:
-        """The tables of a vector, or of a sum of vectors. Sensitive."""
-        network = self.network
-        tables = measured_families(network)
-        parts = zip(tables, np.split(vector, _layout(network)[1][:-1]), strict=True)
-        found = FrozenMap((table, part.reshape(network.shape(table))) for table, part in parts)
-        return Counts(network, found, group, cap)
+def _counts(network: Network, vector: Integers, group: RowGroup | None, cap: RowCap | None) -> Counts:
+    tables = measured_families(network)
+    parts = zip(tables, np.split(vector, _layout(network)[1][:-1]), strict=True)
+    found = FrozenMap((table, part.reshape(network.shape(table))) for table, part in parts)
+    return Counts(network, found, group, cap)
 
 
 def _within_rules(read: Mapping[str, npt.NDArray[Any]], network: Network) -> Mapping[str, npt.NDArray[Any]]:
@@ -218,7 +203,7 @@ def count(
     if isinstance(rows, Codes):
         check_declarations(rows, network.domain)
     asked: Any = {"person": person, "rows_per_person": rows_per_person, "engine": engine, "progress": progress}
-    return summarise(rows, Families(network), where=where, **asked)
+    return summarise(rows, families(network), where=where, **asked)
 
 
 def count_groups(
@@ -264,14 +249,14 @@ def count_groups(
     if isinstance(rows, Codes):
         raise DomainError("codes are counted group by group, dg.count(codes, network, where=...)")
     if isinstance(network, LinearDesign):
-        from dpgraph.statistics.regression import Products
+        from dpgraph.statistics.regression import products_of
 
         if isinstance(rows, tuple | list):
             raise DomainError("a pair of arrays has no column of groups; give a table that has one")
-        kernel = Products(network)
+        kernel = products_of(network)
     else:
         _check_network(network, "count_groups")
-        kernel = Families(network)
+        kernel = families(network)
     asked: Any = {"person": person, "rows_per_person": rows_per_person, "engine": engine, "progress": progress}
     return summarise(rows, kernel, by=() if by is None else by, domain=domain, **asked)
 
@@ -281,3 +266,122 @@ def _check_network(network: object, call: str) -> None:
         raise NetworkError(
             f"{call} takes rows, then the Network to count; got {type(network).__name__} for the network"
         )
+
+
+#: Tables of up to so many cells together are kept once counted.
+KEPT_CELLS = 1 << 24
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TableCounts(Sensitive):
+    """Exact counts of whatever table is asked for: sensitive, without numbers in its ``repr``, not pickled."""
+
+    sensitive_codes: Codes
+    _kept: dict[Family, Integers] = field(default_factory=dict, init=False, repr=False)
+    _cells: list[int] = field(default_factory=lambda: [0], init=False, repr=False)  # of all that are kept
+
+    @property
+    def description(self) -> AnyTables:
+        """The tables on offer: every table of the domain."""
+        return AnyTables(self.sensitive_codes.domain)
+
+    @property
+    def cap(self) -> RowCap | None:
+        """How many of a person's rows there are, where ``cap_rows`` chose them."""
+        return self.sensitive_codes.cap
+
+    @property
+    def sensitive_rows(self) -> int:
+        """The exact number of rows, sensitive unless the neighbour relation makes it public."""
+        return self.sensitive_codes.sensitive_rows
+
+    def sensitive_block(self, name: Family, unit: PrivacyUnit) -> Integers:
+        """The exact counts over at most ``MOST_CELLS`` cells, in the order asked for; the same under every unit."""
+        domain = self.sensitive_codes.domain
+        ordered = tuple(one for one in domain.names if one in name)
+        if ordered not in self._kept:
+            cells = self.description.cells(name)
+            if cells > MOST_CELLS:
+                raise ReleaseError(f"the table of {', '.join(name)} has {cells:,} cells, more than {MOST_CELLS:,}")
+            columns = [self.sensitive_codes.columns[one] for one in ordered]
+            sizes = [domain.sizes[one] for one in ordered]
+            total = np.zeros(cells, np.int64)
+            add_tables(columns, sizes, [tuple(range(len(ordered)))], [total])
+            if self._cells[0] + cells > KEPT_CELLS:
+                self._kept.clear()
+                self._cells[0] = 0
+            self._cells[0] += cells
+            self._kept[ordered] = total.reshape(sizes)
+        return self._kept[ordered].transpose([ordered.index(one) for one in name])
+
+    def __add__(self, other: TableCounts) -> TableCounts:
+        if not isinstance(other, TableCounts):
+            return NotImplemented
+        mine, theirs = self.sensitive_codes, other.sensitive_codes
+        if mine.domain != theirs.domain:
+            raise ReleaseError("tables of different domains do not add")
+        columns = ((one, np.concatenate([mine.columns[one], theirs.columns[one]])) for one in mine.domain.names)
+        return TableCounts(Codes(mine.domain, FrozenMap(columns), joined(mine.cap, theirs.cap)))
+
+
+def any_tables(rows: Any, domain: Domain) -> TableCounts:
+    """Encodes rows, so that a mechanism that chooses among tables may count any table of them; sensitive."""
+    return TableCounts(encode(rows, domain))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LevelCounts(Sensitive):
+    """The count of each word of some variables: sensitive, and so are the words. It shows nothing, and does not add."""
+
+    description: OpenLevels
+    sensitive_counts: FrozenMap[str, FrozenMap[str, int]]
+    sensitive_rows: int
+    group: RowGroup | None = None
+    cap: RowCap | None = None
+
+    def sensitive_block(self, name: str, unit: Any) -> Integers:
+        """The counts of a variable's words, in the order of the alphabet."""
+        return np.array([many for _, many in sorted(self.sensitive_counts[name].items())], np.int64)
+
+
+def count_words(rows: Held, names: Mapping[str, bool], group: RowGroup | None, cap: RowCap | None) -> LevelCounts:
+    """The counts of each word of variables (nulls declared or not), but for ``other``, ``missing`` and nulls."""
+    with PublicWords(UNREADABLE, passing=OURS, quiet=False):
+        counts = {name: _counted(rows, name, missing) for name, missing in names.items()}
+        many = sum(batch_length(batch) for batch, _ in rows.parts)
+    return LevelCounts(OpenLevels(tuple(names)), FrozenMap(counts), many, group, cap)
+
+
+def _counted(rows: Held, name: str, missing: bool) -> FrozenMap[str, int]:
+    found: Counter[str] = Counter()
+    for batch, is_text in rows.parts:
+        words, indices = _words(batch[name], name)
+        places = indices.cast(pa.int64()).fill_null(len(words)).to_numpy()
+        met = np.bincount(places, minlength=len(words) + 1)
+        nulls = int(met[-1])
+        for word, many in zip(words, met.tolist(), strict=False):
+            if word is None or (is_text and word in TEXT_NULLS):
+                nulls += many
+            elif many and word not in (OTHER, MISSING):
+                found[word] += many
+        if nulls and not missing:
+            raise DomainError(f"column {name!r} holds nulls; declare missing=True to give them a level of their own")
+    return FrozenMap(found)
+
+
+def _words(array: pa.Array, name: str) -> tuple[list[str | None], pa.Array]:
+    """A column as words and the place of each row's among them; of numbers and booleans the text that spells them."""
+    kind = value_type(array)
+    readable = is_string(kind) or is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)
+    if not (readable or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
+        bare = re.split(r"\W", str(kind))[0]  # the fields of a struct are contents of rows
+        raise DomainError(f"column {name!r} of type {bare} holds no words, numbers or booleans: make text of it")
+    coded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+    words, indices = coded.dictionary, mended(coded.indices, len(coded.dictionary))
+    if is_number(kind) or pa.types.is_boolean(kind):
+        return [None if value is None or value != value else _spelled(value) for value in words.to_pylist()], indices
+    return [] if pa.types.is_null(kind) else text_words(words), indices
+
+
+def _spelled(value: float | bool) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -1,7 +1,8 @@
-"""Exact sums of sufficient statistics: a commutative monoid, like counts.
+"""Exact sums, sensitive: of sufficient statistics, and of predictions beside the truth; a commutative monoid.
 
-Law: ``sufficient_statistics(a, f) + sufficient_statistics(b, f) == sufficient_statistics(a and b, f)``. Each record is
-rounded to a public grid first, so sums are exact and the order of records does not matter.
+Law: ``sufficient_statistics(a, f) + sufficient_statistics(b, f) == sufficient_statistics(a and b, f)``, and outcomes of
+two parts add to those of both, whichever model predicted each. Records and losses are rounded to a public grid first,
+losses clipped too, so sums are exact and the order of records does not matter.
 """
 
 from __future__ import annotations
@@ -9,35 +10,33 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.checks import Integers
+from dpgraph.privacy.checks import Integers, Reals
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import Name
 from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.privacy.scope import RowCap, RowGroup, joined
-from dpgraph.statistics.rows.batches import Batch, Columns
-from dpgraph.statistics.rows.cells import cells_of, real_number
+from dpgraph.statistics.rows.batches import Batch, Columns, Sensitive, cells_of, real_number
 from dpgraph.statistics.rows.codes import Codes, encode_column
-from dpgraph.statistics.rows.design_columns import real_values
+from dpgraph.statistics.rows.features import real_values
+from dpgraph.statistics.rows.persons import PersonCap
 from dpgraph.statistics.summary import summarise
-from dpgraph.structure.conversion import PublicWords, array_of
+from dpgraph.statistics.tally import Kernel
+from dpgraph.structure.conversion import PublicWords, added, array_of, in_blocks
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.domain import Categories, Domain, DomainError, Level
 from dpgraph.structure.expfam import ExponentialFamily, Multinomial
 from dpgraph.structure.frozen import frozen_array
-from dpgraph.structure.moments import MomentDescription
-from dpgraph.structure.outcomes import OutcomeDescription
-
-if TYPE_CHECKING:
-    from dpgraph.statistics.rows.persons import PersonCap
+from dpgraph.structure.moments import STEPS, Classification, Entries, MomentDescription, OutcomeDescription, Regression
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class Moments(Sensitive):
     """Exact integer sums of statistics and the number of records: sensitive.
 
     There are no numbers in its ``repr``, it is not pickled and has no saver; ``release`` is the way out.
@@ -78,52 +77,34 @@ class Moments:
         about = getattr(self.description, "family", self.description)
         return f"Moments({type(about).__name__}, {len(self.description.names)} statistics, sensitive)"
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("moments are sensitive and are not pickled; release them")
 
-
-@dataclass(frozen=True)
-class Contributions:
+def _contributions(description: MomentDescription, column: str, strict: bool) -> Kernel:
     """A family's sums over a column of records: the records' contributions, then their number."""
+    family = description.family
+    levels = Categories(family.levels) if isinstance(family, Multinomial) else description
+    work = partial(_read, family, column, strict), partial(_add, description, column), partial(_moments, description)
+    declared, size = Columns({column: levels}, strict), len(description.names) + 1
+    return Kernel("sums", "column of records", declared, size, *work, rows_at_once=1 << 17)
 
-    description: MomentDescription
-    column: str
-    strict: bool = False
-    made: ClassVar[str] = "sums"
-    of: ClassVar[str] = "column of records"
-    rows_at_once: ClassVar[int | None] = 1 << 17
 
-    @property
-    def columns(self) -> Columns:
-        """The column of records."""
-        family = self.description.family
-        levels = Categories(family.levels) if isinstance(family, Multinomial) else self.description
-        return Columns({self.column: levels}, self.strict)
+def _read(
+    family: ExponentialFamily, column: str, strict: bool, batch: Batch, is_text: bool
+) -> tuple[dict[str, Any], None]:
+    if isinstance(family, Multinomial):
+        return {column: encode_column(batch[column], Categories(family.levels), column, is_text, False)}, None
+    values = real_values(batch[column], column, is_text, strict)
+    if not strict:
+        _check_support(values, family)
+    return {column: values}, None
 
-    @property
-    def size(self) -> int:
-        """The sums and the number of records."""
-        return len(self.description.names) + 1
 
-    def read(self, batch: Batch, is_text: bool) -> tuple[dict[str, Any], None]:
-        """The codes or numbers of a batch. Sensitive."""
-        family, array = self.description.family, batch[self.column]
-        if isinstance(family, Multinomial):
-            return {self.column: encode_column(array, Categories(family.levels), self.column, is_text, False)}, None
-        values = real_values(array, self.column, is_text, self.strict)
-        if not self.strict:
-            _check_support(values, family)
-        return {self.column: values}, None
+def _add(description: MomentDescription, column: str, read: Mapping[str, npt.NDArray[Any]], vector: Integers) -> None:
+    vector[:-1] += _sums(read[column], description)
+    vector[-1] += len(read[column])
 
-    def add(self, read: Mapping[str, npt.NDArray[Any]], vector: Integers) -> None:
-        """Adds the sums of records to a vector, in place. Sensitive."""
-        records = read[self.column]
-        vector[:-1] += _sums(records, self.description)
-        vector[-1] += len(records)
 
-    def statistics(self, vector: Integers, group: RowGroup | None, cap: RowCap | None) -> Moments:
-        """The moments of a vector, or of a sum of vectors. Sensitive."""
-        return Moments(self.description, vector[:-1], int(vector[-1]), group, cap)
+def _moments(description: MomentDescription, vector: Integers, group: RowGroup | None, cap: RowCap | None) -> Moments:
+    return Moments(description, vector[:-1], int(vector[-1]), group, cap)
 
 
 def sufficient_statistics(
@@ -190,7 +171,7 @@ def sufficient_statistics(
         raise DomainError("where needs domain=..., which declares its variables")
     if isinstance(where, Mapping) and column in where:
         raise DomainError(f"where names {column!r}, the column of records; choose rows by another")
-    kernel = Contributions(description, column, strict)
+    kernel = _contributions(description, column, strict)
     return summarise(x, kernel, rows_per_person=rows_per_person, progress=progress, **settings)
 
 
@@ -208,7 +189,6 @@ def _sums(records: npt.NDArray[Any], description: MomentDescription) -> Integers
 
 
 def _check_support(records: npt.NDArray[np.float64], family: ExponentialFamily) -> None:
-    """Refuses numbers outside a family's support, NaN among them."""
     name, (low, high) = type(family).__name__, family.support
     if not (np.isfinite(records) & (records >= low) & (records <= high)).all():
         raise DomainError(f"every record of a {name} family must be a finite number from {low:g} to {high:g}")
@@ -243,7 +223,78 @@ def _records(x: Any, family: ExponentialFamily, strict: bool) -> npt.NDArray[Any
 
 
 def _one_axis(records: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The records, unless they are not a column."""
     if records.ndim != 1:
         raise DomainError(f"records must have one axis; got {records.ndim}")
     return records
+
+
+def classifier_outcomes(
+    task: Classification, truth: npt.NDArray[Any], probabilities: Reals, group: RowGroup | None = None
+) -> Moments:
+    """Sums a classifier's outcomes: codes of the truth and P(class), shape (rows, classes), of a ``group`` of rows."""
+    truth, size = truth.astype(np.int64), len(task.classes)
+    assert task.largest_loss is not None
+    assert task.edges is not None
+    if probabilities.shape != (len(truth), size) or not (np.isfinite(probabilities) & (probabilities >= 0)).all():
+        raise DomainError(f"the model's probabilities must be numbers, at least 0, one for each of {size} classes")
+    probabilities = np.minimum(probabilities, 1.0)  # squares of any floats would be no numbers, which are not clipped
+    predicted = probabilities.argmax(axis=1)
+    right = predicted == truth
+    confidence = probabilities.max(axis=1) if size else np.zeros(len(truth))
+    bins = np.searchsorted(np.asarray(task.edges), confidence, side="left")
+    of_truth = probabilities[np.arange(len(truth)), truth]
+    brier = (added(probabilities.T**2) - 2 * of_truth + 1) / 2
+    found = {
+        "right": np.bincount(np.where(right, 0, 1), minlength=2),
+        "confusion": np.bincount(truth * size + predicted, minlength=size * size),
+        "reliability": np.bincount(2 * bins + np.where(right, 0, 1), minlength=2 * len(task.bins)),
+        **_with_squares("log-loss", -in_blocks(np.log, of_truth), task.largest_loss),
+        **_with_squares("brier", brier),
+    }
+    width, half = len(task.cuts) + 1, len(task.bins)
+    for k, name in enumerate(task.ranked):
+        if size == 2:  # the bins of the confidence, so that both tables place a row alike
+            own, place = truth, np.where(predicted == 1, half + bins, half - 1 - bins)
+        else:
+            own, place = truth == k, np.searchsorted(np.asarray(task.cuts), probabilities[:, k], side="left")
+        found[name] = np.bincount(own * width + place, minlength=2 * width)
+    return _outcomes(task, found, len(truth), group)
+
+
+def regression_outcomes(task: Regression, truth: Reals, predicted: Reals, group: RowGroup | None = None) -> Moments:
+    """Sums the outcomes of a regression; targets and predictions beyond the bounds count as the nearer bound."""
+    assert task.largest_error is not None
+    if np.isnan(truth).any() or np.isnan(predicted).any() or truth.shape != predicted.shape:
+        raise DomainError("the target and its predictions must be numbers, none missing, one for each row")
+    error = np.abs(np.clip(truth, task.low, task.high) - np.clip(predicted, task.low, task.high))
+    found = {
+        "rows": np.array([len(truth)]),
+        **_with_squares("squared error", (np.minimum(error, task.largest_error) / task.largest_error) ** 2),
+    }
+    return _outcomes(task, found, len(truth), group)
+
+
+def entry_outcomes(task: Entries, log_probability: Reals, group: RowGroup | None = None) -> Moments:
+    """Sums the losses of log entries, -ln P(entry) each."""
+    assert task.largest_loss is not None
+    if np.isnan(log_probability).any():
+        raise DomainError("the log probability of an entry must be a number")
+    found = {"rows": np.array([len(log_probability)]), **_with_squares("log-loss", -log_probability, task.largest_loss)}
+    return _outcomes(task, found, len(log_probability), group)
+
+
+def _with_squares(name: str, loss: Reals, largest: float = 1.0) -> dict[str, Integers]:
+    """The sums of clipped losses and of their squares, in whole steps of the grid; clipped before it is divided."""
+    clipped = np.clip(loss, 0.0, largest) / largest
+    return {
+        name: np.rint(clipped * STEPS).astype(np.int64).sum(keepdims=True),
+        f"{name} squared": np.rint(clipped**2 * STEPS).astype(np.int64).sum(keepdims=True),
+    }
+
+
+def _outcomes(
+    task: Classification | Regression | Entries, found: dict[str, Integers], rows: int, group: RowGroup | None
+) -> Moments:
+    description = OutcomeDescription(task)
+    sums = np.concatenate([found[block.name] for block in description.parts])
+    return Moments(description, sums, rows, group)

@@ -7,24 +7,26 @@ multiplies blocks in floating point, exactly: every product and partial sum is a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.checks import Integers
+from dpgraph.privacy.checks import Integers, Reals
 from dpgraph.privacy.scope import RowCap, RowGroup
 from dpgraph.statistics.moments import Moments
-from dpgraph.statistics.rows.arrow import Held
-from dpgraph.statistics.rows.batches import Batch, Columns
-from dpgraph.statistics.rows.design_columns import Flags, Reals, array_batches, columns_of, design_values
+from dpgraph.statistics.rows.batches import cells_of
+from dpgraph.statistics.rows.features import columns_of, design_values, named_array
+from dpgraph.statistics.rows.persons import PersonCap
 from dpgraph.statistics.summary import summarise
+from dpgraph.statistics.tally import Kernel
+from dpgraph.structure.conversion import PublicWords, array_of
 from dpgraph.structure.design import MOST_SUM, RESOLUTION, Bounded, Column, LinearDesign
 from dpgraph.structure.domain import Domain, DomainError, Level
 
 if TYPE_CHECKING:
-    from dpgraph.statistics.rows.persons import PersonCap
+    import pandas as pd
 
 #: Entries of the columns multiplied at once: a few megabytes; a block's sums of products stay below 2^53.
 BLOCK = 1 << 21
@@ -34,43 +36,25 @@ BATCH = 1 << 17
 LEAST_ROOM = 8
 
 
-@dataclass(frozen=True)
-class Products:
+def products_of(design: LinearDesign) -> Kernel:
     """The sums of a regression over rows: products in the order of ``design.pairs``, then the number of rows."""
+    work = partial(design_values, design), partial(_add, design), partial(_moments, design)
+    return Kernel("sums", "design", columns_of(design), len(design.pairs) + 1, *work, BATCH)
 
-    design: LinearDesign
-    made: ClassVar[str] = "sums"
-    of: ClassVar[str] = "design"
-    rows_at_once: ClassVar[int | None] = BATCH
 
-    @property
-    def columns(self) -> Columns:
-        """The features and the target."""
-        return columns_of(self.design)
+def _add(design: LinearDesign, read: Mapping[str, npt.NDArray[Any]], vector: Integers) -> None:
+    gram, many = products(read, design)
+    first, second = np.array(design.pairs).T
+    vector[:-1] += gram[first, second]
+    vector[-1] += many
 
-    @property
-    def size(self) -> int:
-        """The products and the number of rows."""
-        return len(self.design.pairs) + 1
 
-    def read(self, batch: Batch, is_text: bool) -> tuple[dict[str, Any], Flags]:
-        """Codes and numbers of a batch, and which rows are whole. Sensitive."""
-        return design_values(batch, self.design, is_text)
-
-    def add(self, read: Mapping[str, npt.NDArray[Any]], vector: Integers) -> None:
-        """Adds the sums of rows to a vector, in place. Sensitive."""
-        gram, many = products(read, self.design)
-        first, second = np.array(self.design.pairs).T
-        vector[:-1] += gram[first, second]
-        vector[-1] += many
-
-    def statistics(self, vector: Integers, group: RowGroup | None, cap: RowCap | None) -> Moments:
-        """The moments of a vector, or of a sum of vectors. Sensitive."""
-        *sums, many = vector.tolist()
-        most = MOST_SUM // (RESOLUTION**2 * max(LEAST_ROOM, *self.design.weights))
-        if many > most:
-            raise DomainError(f"more than {most} rows; sum them in parts, release each, or coarsen the table")
-        return Moments(self.design, np.array(sums, np.int64), many, group, cap)
+def _moments(design: LinearDesign, vector: Integers, group: RowGroup | None, cap: RowCap | None) -> Moments:
+    *sums, many = vector.tolist()
+    most = MOST_SUM // (RESOLUTION**2 * max(LEAST_ROOM, *design.weights))
+    if many > most:
+        raise DomainError(f"more than {most} rows; sum them in parts, release each, or coarsen the table")
+    return Moments(design, np.array(sums, np.int64), many, group, cap)
 
 
 def products(read: Mapping[str, npt.NDArray[Any]], design: LinearDesign) -> tuple[Integers, int]:
@@ -128,10 +112,11 @@ def regression_moments(
     if not isinstance(design, LinearDesign):
         found = type(design).__name__
         raise DomainError(f"regression_moments takes rows, then a LinearDesign; got {found} for the design")
-    kernel = Products(design)
+    kernel = products_of(design)
     if isinstance(rows, tuple | list) and (person is not None or len(rows) == 2):
         _check_pair(design, where, person, engine)
-        rows = Held((batch, False) for batch in array_batches(rows[0], rows[1], kernel.columns, BATCH))
+        table = _joined(rows[0], rows[1], design)
+        rows = (table.iloc[start : start + BATCH] for start in range(0, max(1, len(table)), BATCH))
     asked: Any = {"person": person, "rows_per_person": rows_per_person, "engine": engine, "progress": progress}
     return summarise(rows, kernel, where=where, domain=domain, **asked)
 
@@ -145,6 +130,18 @@ def _check_pair(design: LinearDesign, where: Any, person: Any, engine: Any) -> N
     others = [name for name in told if name not in (*design.features, design.target)]
     if others:
         raise DomainError(f"a pair of arrays has no column {', '.join(map(repr, others))} to choose rows by")
+
+
+def _joined(X: Any, y: Any, design: LinearDesign) -> pd.DataFrame:
+    """One table of a pair of arrays."""
+    import pandas as pd
+
+    frame = named_array(X, tuple(design.features), design.strict)
+    target = cells_of(y) if design.strict else array_of(y, "y must be an array of one axis")
+    if target.ndim != 1 or len(target) != len(frame):
+        raise DomainError("y must have one axis, with a value for each row of X")
+    with PublicWords("X and y cannot be put together"):
+        return frame.assign(**{design.target: pd.Series(target, dtype=object if target.dtype == object else None)})
 
 
 def _fill(out: Reals, column: Column, design: LinearDesign, read: Mapping[str, npt.NDArray[Any]], rows: slice) -> None:

@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain, islice, product
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,15 +24,13 @@ from dpgraph.privacy.scope import RowGroup
 from dpgraph.statistics.rows.arrow import UNREADABLE, batches, foreign_engine
 from dpgraph.statistics.rows.batches import Batch, Declared, slices
 from dpgraph.statistics.rows.codes import Codes, group_of
+from dpgraph.statistics.rows.files import Piece, in_pieces, pieces, place_of
+from dpgraph.statistics.rows.persons import PersonCap, cap_of, refuse_group
 from dpgraph.statistics.tally import Kernel, Tally, read_parts
 from dpgraph.structure.conversion import OURS, PublicWords
 from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, Level, undeclared_actions
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.waiting import counted, result_of, waiting
-
-if TYPE_CHECKING:
-    from dpgraph.statistics.rows.files import Piece
-    from dpgraph.statistics.rows.persons import PersonCap
 
 #: Threads that decode, encode and count; each holds one batch, so they bound the memory too.
 THREADS = 4
@@ -65,8 +63,6 @@ def summarise(
     cap = None
     check_whole("rows_per_person", rows_per_person, error=DomainError)
     if person is not None or rows_per_person != 1:
-        from dpgraph.statistics.rows.persons import cap_of, refuse_group
-
         cap = cap_of(person, rows_per_person)
         refuse_group(where, cap, ONE_CHOICE)
         if isinstance(rows, Codes):
@@ -155,20 +151,18 @@ def total(rows: Any, tally: Tally, engine: Any = None, progress: bool = False) -
             return vector
         if tally.cap is not None:
             return tally.capped_total(list(read_parts(rows, tally)))
-        pieces = _pieces(rows, tally.domain) if isinstance(rows, str | Path) else None
-        if pieces is not None:
-            from dpgraph.statistics.rows.files import in_pieces
-
-            alone = len(pieces) == 1  # threads decode a single piece
-            return _sum((in_pieces([piece], tally.domain, alone) for piece in counted(pieces)), tally)
+        split = _pieces(rows, tally.domain) if isinstance(rows, str | Path) else None
+        if split is not None:
+            alone = len(split) == 1  # threads decode a single piece
+            return _sum((in_pieces([piece], tally.domain, alone) for piece in counted(split)), tally)
         found, most = batches(rows, tally.domain), tally.rows_at_once  # larger batches are shared by threads
         return _sum(([(part, is_text)] for batch, is_text in found for part in slices(batch, most)), tally)
 
 
 def _cluster(engine: Any, rows: Any, domain: Declared) -> tuple[list[Piece], Any]:
     """The pieces of a Parquet path that the workers of an engine read, and the module of that engine."""
-    pieces = _pieces(rows, domain) if isinstance(rows, str | Path) else None
-    if pieces is None:
+    split = _pieces(rows, domain) if isinstance(rows, str | Path) else None
+    if split is None:
         raise DomainError(
             f"engine is for the path of a Parquet file or folder; got {type(rows).__name__}. Other rows are counted "
             "where they are: leave engine out"
@@ -176,18 +170,16 @@ def _cluster(engine: Any, rows: Any, domain: Declared) -> tuple[list[Piece], Any
     if type(engine).__module__.partition(".")[0] == "pyspark" and hasattr(engine, "createDataFrame"):
         from dpgraph.statistics.engines import spark
 
-        return pieces, spark
+        return split, spark
     if isinstance(engine, str) and engine == "dask":
         from dpgraph.statistics.engines import dask
 
-        return pieces, dask
+        return split, dask
     raise DomainError(f"engine must be a SparkSession or 'dask'; got {engine!r}")
 
 
 def _pieces(path: str | Path, domain: Declared) -> list[Piece] | None:
     """The pieces of a Parquet path, wherever a process on this machine was started; None of a CSV file."""
-    from dpgraph.statistics.rows.files import pieces, place_of
-
     place = place_of(path)
     return pieces(place.absolute(), domain) if place.is_parquet() else None
 

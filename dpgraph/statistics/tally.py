@@ -9,21 +9,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dpgraph.privacy.checks import Integers
+from dpgraph.privacy.checks import Flags, Integers
 from dpgraph.privacy.scope import RowCap, RowGroup
 from dpgraph.statistics.rows.arrow import batches
 from dpgraph.statistics.rows.batches import Batch, Columns, Declared, slices
 from dpgraph.statistics.rows.codes import code_dtype, encode_column, members
+from dpgraph.statistics.rows.persons import PersonCap
 from dpgraph.structure.domain import Bins, Categories
-
-if TYPE_CHECKING:
-    from dpgraph.statistics.rows.persons import Flags, PersonCap
 
 #: Rows as read: for each column codes of levels, or numbers.
 Read = Mapping[str, npt.NDArray[Any]]
@@ -33,35 +31,23 @@ Source = Callable[[Any, Declared], Iterator[tuple[Batch, bool]]]
 PERSON, HELD = "person", "held"
 
 
-class Kernel(Protocol):
-    """The public columns to read and vector of sums of a description, for workers; messages say ``made`` and ``of``."""
+@dataclass(frozen=True)
+class Kernel:
+    """How workers sum a description, ``made`` of ``of`` in messages: the columns to read, and how many sums there are.
 
-    made: ClassVar[str]
-    of: ClassVar[str]
-    #: How many rows of a larger batch a thread takes; None where counting has threads of its own.
-    rows_at_once: ClassVar[int | None]
+    ``read`` gives the columns of a batch as codes and numbers, and which rows are summed, None for all; ``add`` adds
+    them to a vector, in place; ``statistics`` are those of a vector. A thread takes ``rows_at_once`` rows of a larger
+    batch; None where counting has threads of its own.
+    """
 
-    @property
-    def columns(self) -> Declared:
-        """The columns to read."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """How many sums there are."""
-        ...
-
-    def read(self, batch: Batch, is_text: bool) -> tuple[dict[str, Any], Flags | None]:
-        """The columns of a batch as codes and numbers, and which rows are summed, None for all. Sensitive."""
-        ...
-
-    def add(self, read: Read, vector: Integers) -> None:
-        """Adds rows that were read to a vector, in place. Sensitive."""
-        ...
-
-    def statistics(self, vector: Integers, group: RowGroup | None, cap: RowCap | None) -> Any:
-        """The sums of a vector as statistics of the description. Sensitive."""
-        ...
+    made: str
+    of: str
+    columns: Declared
+    size: int
+    read: Callable[[Batch, bool], tuple[dict[str, Any], Flags | None]]
+    add: Callable[[Read, Integers], None]
+    statistics: Callable[[Integers, RowGroup | None, RowCap | None], Any]
+    rows_at_once: int | None = None
 
 
 @dataclass(frozen=True)

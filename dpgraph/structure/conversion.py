@@ -1,14 +1,19 @@
-"""Calls of libraries on rows, whose errors and warnings are replaced by public words.
+"""Calls of libraries on rows in public words, and rows that a model predicts, each by itself to the last bit.
 
 An exception of a library, or of an object in a cell, may repeat a value or a number of rows. A ``DomainError`` in
 public words takes its place, without a ``__context__``. Floating-point errors of numpy are off (promise.md S21).
+
+A model knows no rows; the package root names the reader, behind the privacy wall. A float sum depends on its order,
+which BLAS and numpy choose by the number of rows: one row more may flip the predictions of others (promise.md S24).
+Sums here are element-wise, in a public order.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import reduce
 from threading import Lock
 from typing import Any, TypeVar
 from weakref import WeakSet
@@ -16,8 +21,11 @@ from weakref import WeakSet
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.lazy import provided
+from dpgraph.privacy.checks import Reals
 from dpgraph.privacy.errors import DPGraphError
-from dpgraph.structure.domain import DomainError, DomainWarning
+from dpgraph.structure.design import LinearDesign
+from dpgraph.structure.domain import Domain, DomainError, DomainWarning
 
 T = TypeVar("T")
 #: Errors that dpgraph itself raises, and its warnings of types, in public words; or of a library that is not installed.
@@ -124,3 +132,41 @@ def _kind(error: Exception) -> str:
     """The name of an exception's class, if a library gave it."""
     kind = type(error)
     return kind.__name__ if kind.__module__.partition(".")[0] in _LIBRARIES else "Exception"
+
+
+#: Rows of a block.
+BLOCK = 1024
+
+
+def added(parts: Iterable[Reals]) -> Reals:
+    """The sum of arrays of one shape, or over the first axis of an array: one after another."""
+    return reduce(np.add, parts)
+
+
+def weighted(columns: Reals, weights: Reals) -> Reals:
+    """The sum of columns times their weights, shape (rows,): no product of matrices."""
+    return added(column * weight for column, weight in zip(columns.T, weights, strict=True))
+
+
+@np.errstate(all="ignore")
+def in_blocks(function: Callable[[npt.NDArray[Any]], Reals], rows: npt.NDArray[Any], length: int = BLOCK) -> Reals:
+    """A function's numbers for rows, in blocks of one length: the last bits of exp and log depend on the place."""
+    found = np.empty(len(rows))
+    for start in range(0, len(rows), length):
+        part, block = rows[start : start + length], np.zeros((length, *rows.shape[1:]), rows.dtype)
+        block[: len(part)] = part
+        found[start : start + length] = function(block)[: len(part)]
+    return found
+
+
+def columns_to_predict(rows: Any, declared: Domain | LinearDesign, *, unseen: bool = False) -> Mapping[str, Any]:
+    """A mapping of columns as it is, in arrays; other rows by their declaration, ``unseen`` as for ``encode``."""
+    if isinstance(rows, Mapping):
+        if isinstance(declared, Domain) and not all(isinstance(column, np.ndarray) for column in rows.values()):
+            raise DomainError(
+                "a mapping is of numpy arrays of codes and numbers; of rows give a table, pd.DataFrame(X)"
+            )
+        if any(map(is_query, rows.values())):
+            raise DomainError("a mapping is of columns in memory; of a query give the query itself, as rows")
+        return rows
+    return provided("read_features")(rows, declared, unseen=unseen)

@@ -22,12 +22,12 @@ BOUND_CELLS = 1 << 12
 WIDEST = 64
 
 
-def moral_graph(network: Network) -> dict[str, set[str]]:
-    """Each variable's neighbours when the members of every family are joined to each other."""
-    neighbours: dict[str, set[str]] = {name: set() for name in network.domain.names}
-    for family in network.families:
-        for name in family:
-            neighbours[name].update(family)
+def moral_graph(scopes: Iterable[Family]) -> dict[str, set[str]]:
+    """Each variable's neighbours when the members of every scope are joined to each other."""
+    neighbours: dict[str, set[str]] = {}
+    for scope in scopes:
+        for name in scope:
+            neighbours.setdefault(name, set()).update(scope)
     for name, others in neighbours.items():
         others.discard(name)
     return neighbours
@@ -36,23 +36,19 @@ def moral_graph(network: Network) -> dict[str, set[str]]:
 @lru_cache(maxsize=64)
 def elimination_order(network: Network) -> tuple[Family, int]:
     """An order of few edges (min-fill), and its width; from one wider than ``WIDEST`` on the rest is one clique."""
-    order, width, _ = _eliminated(moral_graph(network), network.position, network.domain.sizes, "fill")
+    alone = ((name,) for name in network.domain.names)
+    graph = moral_graph([*alone, *network.families])
+    order, width, _ = _eliminated(graph, network.position, network.domain.sizes, "fill")
     return order, width
 
 
 def smallest_elimination(
-    scopes: Iterable[Family], sizes: Mapping[str, int], kept: Iterable[str] = ()
+    scopes: Sequence[Family], sizes: Mapping[str, int], kept: Iterable[str] = ()
 ) -> tuple[tuple[str, ...], int, int]:
     """The better order of min-fill and min-weight to eliminate all but ``kept``, its width, its largest table."""
-    neighbours: dict[str, set[str]] = {}
-    for scope in scopes:
-        for name in scope:
-            neighbours.setdefault(name, set()).update(scope)
-    staying = [name for name in kept if name in neighbours]
-    for name in staying:
-        neighbours[name].update(staying)
-    for name, others in neighbours.items():
-        others.discard(name)
+    found = dict.fromkeys(name for scope in scopes for name in scope)
+    staying = tuple(name for name in kept if name in found)
+    neighbours = moral_graph([*scopes, staying])
     position = {name: place for place, name in enumerate(neighbours)}
     tried = (
         _eliminated({name: set(mine) for name, mine in neighbours.items()}, position, sizes, rule, frozenset(staying))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -365,19 +365,11 @@ def check_prior(family: ExponentialFamily, prior: Prior) -> None:
     Raises:
         InferenceError: If the prior is not what ``family.prior(...)`` makes.
     """
-    match family:
-        case Binomial():
-            fits = isinstance(prior, BetaPrior)
-        case Multinomial():
-            fits = isinstance(prior, DirichletPrior) and len(prior.concentration) == len(family.levels)
-        case RateFamily():
-            fits = isinstance(prior, GammaPrior)
-        case Normal(variance=None):
-            fits = isinstance(prior, NormalInverseGammaPrior)
-        case Normal():
-            fits = isinstance(prior, NormalPrior)
-        case _:
-            fits = isinstance(prior, NaturalPrior) and len(prior.statistics) == len(family.statistics)
-    if not fits:
+    kinds = {Binomial: BetaPrior, Multinomial: DirichletPrior, Natural: NaturalPrior}
+    kind: Any = kinds.get(type(family), GammaPrior)
+    if isinstance(family, Normal):
+        kind = NormalInverseGammaPrior if family.variance is None else NormalPrior
+    own = getattr(prior, "concentration", getattr(prior, "statistics", family.statistics))
+    if not isinstance(prior, kind) or len(own) != len(family.statistics):
         name = type(family).__name__
         raise InferenceError(f"the prior of a {name} family is family.prior(...); got {type(prior).__name__}")

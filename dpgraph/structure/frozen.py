@@ -53,7 +53,6 @@ class FrozenMap(Mapping[K, V]):
 
 
 def _same(one: object, other: object) -> bool:
-    """Equality that reads arrays by shape, kind and value."""
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         return np.array_equal(one, other) and np.asarray(one).dtype.kind == np.asarray(other).dtype.kind  # type: ignore[arg-type]
     return one == other

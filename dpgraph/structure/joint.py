@@ -190,7 +190,6 @@ def _singles(value: Any) -> tuple[Single, ...]:
 
 
 def _check_parts(parts: tuple[Any, ...], kinds: Any, what: str) -> None:
-    """Refuses parts of other kinds, of different domains, or that are there twice."""
     if len(parts) < 2:
         raise ReleaseError(f"{what} has at least two parts")
     for part in parts:
@@ -223,7 +222,6 @@ def _coincidence(value: Single) -> float:
 
 
 def _network(parts: Sequence[Any], asked: Network | None) -> Network | None:
-    """The network that is asked for, or that all parts are of; None where they differ."""
     if asked is not None:
         if not isinstance(asked, Network):
             raise ReleaseError(f"network= is a Network; got {type(asked).__name__}")

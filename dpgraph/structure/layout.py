@@ -77,7 +77,6 @@ def _with_waypoints(
 
 
 def _below(above: Sequence[list[int]]) -> list[list[int]]:
-    """The children of each, from the parents of each."""
     below: list[list[int]] = [[] for _ in above]
     for child, parents in enumerate(above):
         for parent in parents:

@@ -13,10 +13,9 @@ import pandas as pd
 
 import dpgraph as dg
 from dpgraph.privacy.records import PrivacyUnit
-from dpgraph.statistics.levels import count_words
+from dpgraph.statistics.counts import any_tables, count_words
 from dpgraph.statistics.rows.arrow import read_once
 from dpgraph.statistics.rows.batches import Columns
-from dpgraph.statistics.table_counts import any_tables
 from tests.contract.enumeration import Pairs, Rows, pairs_of
 from tests.selection import counted
 

@@ -16,7 +16,7 @@ from sklearn.base import clone
 import dpgraph as dg
 from dpgraph.inference.posterior import posterior
 from dpgraph.privacy.exact_loss import RecordingNoise
-from dpgraph.structure.outcomes import ClassifierScore
+from dpgraph.structure.moments import ClassifierScore
 from tests.contract import learning, models
 from tests.contract.case import Case
 from tests.contract.enumeration import ADD, ADD_3, REPLACE, REPLACE_3, Pairs, Rows, pairs_of

@@ -15,7 +15,7 @@ import dpgraph.mechanisms
 import dpgraph.papers
 from dpgraph.cli import main
 from dpgraph.estimators.naive_bayes import MECHANISMS
-from dpgraph.structure.outcomes import ClassifierScore
+from dpgraph.structure.moments import ClassifierScore
 from tests.contract import commands, data, estimators, mechanisms
 from tests.names import public_names
 

@@ -14,7 +14,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClas
 
 import dpgraph as dg
 from dpgraph.estimators.evaluation import evaluation_of, outcomes, task_of
-from dpgraph.structure.outcomes import STEPS
+from dpgraph.structure.moments import STEPS
 from tests import streams
 from tests.small_tables import LABELLED, labelled
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dpgraph as dg
-from dpgraph.statistics.outcomes import classifier_outcomes, entry_outcomes, regression_outcomes
-from dpgraph.structure.outcomes import Classification, Entries, Regression
+from dpgraph.statistics.moments import classifier_outcomes, entry_outcomes, regression_outcomes
+from dpgraph.structure.moments import Classification, Entries, Regression
 from tests.files.edits import edited
 
 RNG = np.random.default_rng(0)

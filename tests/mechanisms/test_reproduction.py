@@ -15,8 +15,8 @@ from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import DiscreteLaplace
 from dpgraph.privacy.noise import MIN_SCALE
 from dpgraph.privacy.records import Provenance
-from dpgraph.structure.basis import contrast_blocks, fixed_point
 from dpgraph.structure.moments import MomentDescription
+from dpgraph.structure.tables import contrast_blocks, fixed_point
 from tests.mechanisms.additive.test_sensitivity import small_networks
 from tests.tiers import examples
 

@@ -13,8 +13,8 @@ from scipy import special, stats
 import dpgraph as dg
 from dpgraph.inference.counts.noisy_counts import Evidence, latent_count, lattice
 from dpgraph.models.evaluation import _mean, all_scores, right_and_wrong
-from dpgraph.statistics.outcomes import classifier_outcomes, entry_outcomes
-from dpgraph.structure.outcomes import STEPS, Classification, Entries
+from dpgraph.statistics.moments import classifier_outcomes, entry_outcomes
+from dpgraph.structure.moments import STEPS, Classification, Entries
 
 WORLDS, LEAST, MOST = 400, 0.82, 0.97
 TASK = Classification(("no", "yes"), scores=("accuracy", "confusion"))

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import dpgraph as dg
 from dpgraph.cli import main
 from dpgraph.privacy.noise import SecureNoise
-from dpgraph.structure.outcomes import STEPS
+from dpgraph.structure.moments import STEPS
 from tests.everything import everything
 from tests.privacy.test_replay import DOMAIN, rows
 

@@ -12,7 +12,7 @@ import dpgraph as dg
 from dpgraph.privacy.measurements import Movement, Selection
 from dpgraph.privacy.scope import Fixed, RowsRecord
 from dpgraph.privacy.structural import plain_of, value_of
-from dpgraph.structure.outcomes import OutcomeDescription, Regression
+from dpgraph.structure.moments import OutcomeDescription, Regression
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import dpgraph as dg
-from dpgraph.statistics.rows import persons
+from dpgraph.statistics import summary
 from dpgraph.statistics.rows.persons import PersonCap
 from tests.statistics.engines.test_capped import KEY
 from tests.statistics.test_summary import SECRET, parquet
@@ -82,7 +82,7 @@ def test_a_column_is_summed_as_the_array_is(name, spark, tmp_path):
 
 @pytest.mark.parametrize("name", ["exponential", "exponential, strict", "multinomial"])
 def test_every_engine_keeps_the_same_rows_of_a_person(name, spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(persons, "cap_of", lambda person, rows: PersonCap(person, rows, KEY))
+    monkeypatch.setattr(summary, "cap_of", lambda person, rows: PersonCap(person, rows, KEY))
     family, column, settings = FAMILIES[name]
     rows, made = frame(), []
     for held, how in held_elsewhere(rows.sample(frac=1, random_state=1), tmp_path, spark):

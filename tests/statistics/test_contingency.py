@@ -251,7 +251,7 @@ def unloaded(monkeypatch):
     compiled_loops = _kernels.compiled
     load.cache_info = lambda: SimpleNamespace(currsize=len(asked))
     monkeypatch.setattr(_kernels, "compiled", load)
-    monkeypatch.setattr(contingency, "_PAST", contingency._Past())
+    monkeypatch.setattr(contingency, "_PAST", {"work": 0.0})
     monkeypatch.setattr(contingency, "LOADING", 300_000)
     return asked
 
@@ -275,7 +275,7 @@ def test_small_calls_never_load_the_loops(unloaded):
     for _ in range(200):
         add_tables(columns, (3,), ((0,),), totals)
     assert unloaded == []
-    assert contingency._PAST.work == 0
+    assert contingency._PAST["work"] == 0
 
 
 def test_where_machine_code_cannot_be_kept_it_is_not_tried_at_every_call(monkeypatch, unloaded):

@@ -10,9 +10,8 @@ from sklearn import metrics
 
 import dpgraph as dg
 from dpgraph.privacy.scope import Condition, RowGroup
-from dpgraph.statistics.moments import Moments
-from dpgraph.statistics.outcomes import classifier_outcomes, entry_outcomes, regression_outcomes
-from dpgraph.structure.outcomes import STEPS, Classification, Entries, OutcomeDescription, Regression
+from dpgraph.statistics.moments import Moments, classifier_outcomes, entry_outcomes, regression_outcomes
+from dpgraph.structure.moments import STEPS, Classification, Entries, OutcomeDescription, Regression
 
 TASK = Classification((0, 1, 2))
 

@@ -16,7 +16,7 @@ import dpgraph as dg
 from dpgraph.statistics import regression
 from dpgraph.statistics import summary as engines
 from dpgraph.statistics.moments import Moments
-from dpgraph.statistics.rows import design_columns
+from dpgraph.statistics.rows import features
 from dpgraph.structure.design import RESOLUTION
 from dpgraph.structure.domain import DomainError
 from tests.statistics.engines.rows import ENGINES
@@ -104,7 +104,7 @@ def test_blocks_batches_and_threads_change_nothing(block, batch, threads, monkey
     whole = content(dg.statistics.regression_moments(frame(MANY), DESIGN))
     for module, name, value in (
         (regression, "BLOCK", block),
-        (regression.Products, "rows_at_once", batch),
+        (regression, "BATCH", batch),
         (engines, "THREADS", threads),
     ):
         monkeypatch.setattr(module, name, value)
@@ -117,7 +117,7 @@ def test_a_block_of_rows_at_the_bounds_is_summed_exactly():
     """The largest sums a block can have are whole numbers below 2^53, where doubles hold them all."""
     assert regression.BLOCK * R**2 <= 2**53
     design = dg.LinearDesign({"x": (0, 1)}, "y", (0, 1))
-    n = regression.Products.rows_at_once + regression.BLOCK // 3 + 1
+    n = regression.BATCH + regression.BLOCK // 3 + 1
     sums, many = content(dg.statistics.regression_moments((np.full((n, 1), 7.0), np.full(n, -7.0)), design))
     assert many == n
     assert sums == [n * R**2, -n * R**2, n * R**2, -n * R**2, n * R**2]
@@ -234,9 +234,9 @@ def test_degenerate_tables_have_moments_like_any_other(X):
         (pd.DataFrame({"a": [SECRET, None], "b": [1, 2], "y": [0, 0]}), "column 'a' holds nulls"),
         (pd.DataFrame({"a": [SECRET, 1], "y": [0, 0]}), "column 'b' is not in"),
         (pd.DataFrame({"a": ["x", SECRET], "b": [1, 2], "y": [0, 0]}), "more than one kind"),
-        (([[SECRET]], [1.0]), "X has 1 columns, and the design declares 2"),
-        (([[SECRET, 1.0]], [1.0, 2.0]), "of equal length"),
-        (([SECRET, 1.0], [1.0, 2.0]), "two axes"),
+        (([[SECRET]], [1.0]), "X has 1 columns, and the model has 2"),
+        (([[SECRET, 1.0]], [1.0, 2.0]), "a value for each row of X"),
+        (([SECRET, 1.0], [1.0, 2.0]), "two-dimensional"),
         ((np.array([[SECRET, "x"], [1.0, 2]], dtype=object), [1.0, 2.0]), "column 'b' holds values of more than"),
         ((np.array([[SECRET, "x"], [1.0, "2"]], dtype=object), [None, 2.0]), "column 'b' is of type string"),
         (SECRET, "rows must be"),
@@ -317,7 +317,7 @@ def words_as(kind, path):
 def test_rows_to_predict_are_read_as_rows_to_fit_are(kind, tmp_path):
     """A level NA is a level, the words for nothing and NaN are what was declared; fitting sums those very values."""
     rows = words_as(kind, tmp_path)
-    read = design_columns.regression_features(rows, WORDS)
+    read = features.regression_features(rows, WORDS)
     assert {name: values.tolist() for name, values in read.items()} == WORDS_READ
     plain = {"area": [WORDS.features["area"].levels[code] for code in WORDS_READ["area"]], "age": WORDS_READ["age"]}
     plain |= {"flag": WORDS_TABLE["flag"], "hours": [[0.0, 20.0, None][code] for code in WORDS_READ["hours"]]}
@@ -331,7 +331,7 @@ def test_rows_to_predict_are_read_as_rows_to_fit_are(kind, tmp_path):
 @settings(max_examples=examples(50), deadline=None)
 def test_predicted_rows_are_those_whose_products_are_summed(rows):
     """What prediction reads, written out as rows again, has the very sums that fitting makes of the rows."""
-    read = design_columns.regression_features(frame(rows), DESIGN)
+    read = features.regression_features(frame(rows), DESIGN)
     levels = {"sex": "FM", "area": "NES", "hours": (0, 20, 40)}
     named = {name: [levels[name][code] for code in codes] for name, codes in read.items() if name in levels}
     again = frame(rows).assign(age=read["age"], **named)
@@ -344,15 +344,15 @@ def test_rows_to_predict_need_no_target_and_none_is_dropped(tmp_path):
     """A null that fitting drops the row for is NaN, in its place; one among levels is refused."""
     design = dg.LinearDesign({"age": (18, 90), "sex": ["F", "M"]}, "wage", (0, 10), on_missing="drop")
     (tmp_path / "rows.csv").write_text("sex,age\nM,20\nF,\nF,90\n")
-    read = design_columns.regression_features(tmp_path / "rows.csv", design)
+    read = features.regression_features(tmp_path / "rows.csv", design)
     assert read["sex"].tolist() == [1, 0, 0]
     assert np.array_equal(read["age"], [20, math.nan, 90], equal_nan=True)
     (tmp_path / "rows.csv").write_text("sex,age\n,20\n")
     with pytest.raises(DomainError, match="column 'sex' holds nulls"):
-        design_columns.regression_features(tmp_path / "rows.csv", design)
+        features.regression_features(tmp_path / "rows.csv", design)
     (tmp_path / "rows.csv").write_text("sex,age\n")
-    empty = design_columns.regression_features(tmp_path / "rows.csv", design)
+    empty = features.regression_features(tmp_path / "rows.csv", design)
     assert [len(values) for values in empty.values()] == [0, 0]
     (tmp_path / "rows.csv").write_text("sex,wage\nF,1\n")
     with pytest.raises(DomainError, match="column 'age' is not in"):
-        design_columns.regression_features(tmp_path / "rows.csv", design)
+        features.regression_features(tmp_path / "rows.csv", design)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.linalg import hadamard
 
 import dpgraph as dg
-from dpgraph.structure.basis import (
+from dpgraph.structure.tables import (
     block_shape,
     cell_variance,
     coefficient_blocks,
@@ -22,12 +22,12 @@ from dpgraph.structure.basis import (
     error_weights,
     fixed_point,
     inverse_contrasts,
+    margin,
     residual_matrix,
     residual_transform,
     subsets,
     table_of,
 )
-from dpgraph.structure.tables import margin
 from tests.mechanisms.additive.test_sensitivity import small_networks
 from tests.tiers import examples
 

@@ -5,8 +5,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.privacy.measurements import DiscreteLaplace, SumZeroLaplace
-from dpgraph.structure.basis import block_shape, coefficient_blocks
-from dpgraph.structure.tables import NoisyCoefficients
+from dpgraph.structure.tables import NoisyCoefficients, block_shape, coefficient_blocks
 
 NETWORK = dg.Network.of({"a": [0, 1], "b": [0, 1, 2]}, {"b": ["a"]})
 CLOSURE = ((), ("a",), ("b",), ("a", "b"))

@@ -62,7 +62,7 @@ def test_the_width_is_the_largest_neighbourhood_in_the_order(network):
     graph = nx.Graph()
     graph.add_nodes_from(network.domain.names)
     graph.add_edges_from(pair for family in network.families for pair in itertools.combinations(family, 2))
-    assert {name: set(graph[name]) for name in graph} == moral_graph(network)
+    assert {name: set(graph[name]) for name in graph} == moral_graph(network.families)
     seen = 0
     for name in order:
         around = list(graph[name])
@@ -110,7 +110,10 @@ def test_the_order_is_the_greedy_one(rule):
         sizes = {f"x{i}": int(rng.integers(1, 5)) for i in range(n)}
         arcs = {f"x{i}": [f"x{j}" for j in rng.choice(i, min(i, 3), replace=False)] for i in range(1, n)}
         network = dg.Network.of({name: list(range(size)) for name, size in sizes.items()}, arcs)
-        graph, kept = elimination.moral_graph(network), frozenset(rng.choice(sorted(sizes), n // 4, replace=False))
+        graph, kept = (
+            elimination.moral_graph(network.families),
+            frozenset(rng.choice(sorted(sizes), n // 4, replace=False)),
+        )
         wanted = naive(graph, network.position, sizes, rule, kept)
         found, width, _ = elimination._eliminated(graph, network.position, sizes, rule, kept)
         assert found == wanted
@@ -132,7 +135,7 @@ def test_from_a_wide_clique_on_the_order_is_that_of_the_domain(monkeypatch):
     monkeypatch.setattr(elimination, "WIDEST", 3)
     names = {f"x{i}": [0, 1] for i in range(8)}
     clique = {f"x{i}": [f"x{j}" for j in range(i)] for i in range(1, 7)} | {"x7": ["x0"]}
-    graph = elimination.moral_graph(dg.Network.of(names, clique))
+    graph = elimination.moral_graph(dg.Network.of(names, clique).families)
     position = {name: place for place, name in enumerate(names)}
     found = elimination._eliminated(graph, position, dict.fromkeys(names, 2), "fill")
     assert found == (("x7", *(f"x{i}" for i in range(7))), 6, 2**7)

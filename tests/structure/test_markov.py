@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dpgraph as dg
-from dpgraph.structure.markov import check_markov_network, transition_counts
+from dpgraph.structure.network import check_markov_network, transition_counts
 
 DOMAIN = dg.Domain.of({"month": [1, 2, 3], "kind": ["a", "b"], "region": ["N", "S"]})
 NETWORK = dg.hmm_network(DOMAIN, "region", "month")

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpgraph as dg
-from dpgraph.statistics.outcomes import classifier_outcomes, entry_outcomes, regression_outcomes
-from dpgraph.structure.outcomes import STEPS, Classification, Entries, NoisyOutcomes, OutcomeDescription, Regression
+from dpgraph.statistics.moments import classifier_outcomes, entry_outcomes, regression_outcomes
+from dpgraph.structure.moments import STEPS, Classification, Entries, NoisyOutcomes, OutcomeDescription, Regression
 
 UNITS = [dg.PrivacyUnit(relation, rows) for relation in ("replace", "add-remove") for rows in (1, 3)]
 BINARY = Classification(("no", "yes"))

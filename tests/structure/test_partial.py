@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpgraph as dg
-from dpgraph.structure.partial import partial_domain
+from dpgraph.structure.domain import partial_domain
 from tests.tiers import examples
 
 NetworkError = dg.errors.NetworkError

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from dpgraph.structure.rowwise import BLOCK, added, in_blocks, weighted
+from dpgraph.structure.conversion import BLOCK, added, in_blocks, weighted
 
 ROWS = np.random.default_rng(0).random((300, 9))
 

@@ -23,12 +23,11 @@ from dpgraph.inference.simplex import onto_simplex
 from dpgraph.privacy.checks import Integers, Reals
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Provenance, Release
-from dpgraph.structure.basis import residual_matrix
 from dpgraph.structure.domain import Domain, NetworkError
 from dpgraph.structure.joint import JointCounts, learning
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Family
-from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
+from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, residual_matrix
 
 Pair = tuple[str, str]
 

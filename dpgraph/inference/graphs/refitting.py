@@ -34,7 +34,7 @@ def refitted_posterior(
 ) -> PosteriorDraws:
     """Independent draws of a network's tables, by fields over the graph's own tree, of cliques of ``most`` cells."""
     with waiting("drawing tables", progress):
-        joined = {(one, other): 1.0 for one, others in moral_graph(network).items() for other in others}
+        joined = {(one, other): 1.0 for one, others in moral_graph(network.families).items() for other in others}
         near = fitted_field(pairs, best_tree(network.domain, joined, most))
         again = (pairs.redrawn(rng, alone=True) for _ in counted(range(draws)))
         made = [_tables(pairs, drawn, refitted_field(drawn, near, FEW_STEPS), network) for drawn in again]

@@ -31,7 +31,7 @@ from dpgraph.inference.markov.evidence import LogEvidence
 from dpgraph.inference.markov.loops import ALL_DIFFER, BLOCKS, FEW_ENTRIES, MOST_TABLES, MOVES, NEVER, Cells
 from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.errors import InferenceError
-from dpgraph.structure.markov import transition_counts
+from dpgraph.structure.network import transition_counts
 from dpgraph.structure.tables import Integers, Reals
 
 #: How often a sweep moves the tables, once the states are drawn.

@@ -26,10 +26,19 @@ from dpgraph.inference.network.by_tables import FamilyMargins, sweeps_each
 from dpgraph.inference.network.consistency import residual_estimates
 from dpgraph.inference.network.draws import HeldDraws, PosteriorDraws, check_draws
 from dpgraph.inference.network.evidence import Evidence, block_weights, evidence
-from dpgraph.structure.basis import cell_variance, contrast_norms, ordered, subsets, table_of
 from dpgraph.structure.joint import PooledCounts, Several
 from dpgraph.structure.network import Family, Network
-from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, Reals
+from dpgraph.structure.tables import (
+    Integers,
+    NoisyCoefficients,
+    NoisyCounts,
+    Reals,
+    cell_variance,
+    contrast_norms,
+    ordered,
+    subsets,
+    table_of,
+)
 from dpgraph.waiting import counted
 
 #: Cells of all families times draws that are held at once.

@@ -21,7 +21,15 @@ from dpgraph.inference.simplex import onto_simplexes
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.measurements import NoiseLaw
 from dpgraph.privacy.records import Release, released_value
-from dpgraph.structure.basis import (
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.joint import JointCounts, PooledCounts, Several, learning
+from dpgraph.structure.network import Family, Network
+from dpgraph.structure.tables import (
+    Integers,
+    NoisyCoefficients,
+    NoisyCounts,
+    Reals,
+    Tables,
     block_shape,
     cell_variance,
     coefficient_blocks,
@@ -29,10 +37,6 @@ from dpgraph.structure.basis import (
     residual_transform,
     subsets,
 )
-from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.joint import JointCounts, PooledCounts, Several, learning
-from dpgraph.structure.network import Family, Network
-from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, Reals, Tables
 from dpgraph.waiting import counted
 
 #: Rounds of alternating projection; a hundred change the error of family marginals by less than one part in a hundred.

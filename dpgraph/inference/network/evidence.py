@@ -19,12 +19,11 @@ import numpy.typing as npt
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.measurements import NoiseLaw
 from dpgraph.privacy.records import Provenance, joint_release, released_value
-from dpgraph.structure.basis import contrast_matrix, fixed_point
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.joint import JointCounts, PooledCounts, Several, learning
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Family, Holding, Network
-from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, Reals
+from dpgraph.structure.tables import Integers, NoisyCoefficients, NoisyCounts, Reals, contrast_matrix, fixed_point
 
 #: Rows of codes by variable with the variables behind them.
 Completed = Callable[[Mapping[str, npt.NDArray[Any]], np.random.Generator], dict[str, npt.NDArray[np.integer[Any]]]]

@@ -24,8 +24,7 @@ from dpgraph.privacy.checks import near
 from dpgraph.privacy.errors import ApproximationWarning, InferenceError, PriorWarning
 from dpgraph.structure.domain import Domain, hole_codes
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.network import Family, Holding, Network
-from dpgraph.structure.rules import Rules
+from dpgraph.structure.network import Family, Holding, Network, Rules
 from dpgraph.structure.tables import Reals, margin
 
 #: Standard deviations of its noise below which the number of observed values is mostly prior.

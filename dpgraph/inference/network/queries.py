@@ -15,8 +15,7 @@ from dpgraph.privacy.records import Release
 from dpgraph.structure.conversion import array_of
 from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, hole_codes
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.network import Network
-from dpgraph.structure.rules import Rules
+from dpgraph.structure.network import Network, Rules
 from dpgraph.structure.tables import Probabilities, Reals, probabilities_given
 from dpgraph.waiting import counted, waiting
 

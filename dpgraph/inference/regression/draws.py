@@ -14,10 +14,9 @@ from dpgraph.inference.arguments import tails
 from dpgraph.inference.draws import Draws
 from dpgraph.privacy.errors import DomainError, InferenceError
 from dpgraph.privacy.records import Provenance
-from dpgraph.structure.conversion import PublicWords, array_of
+from dpgraph.structure.conversion import PublicWords, array_of, columns_to_predict, weighted
 from dpgraph.structure.design import Bounded, LinearDesign
 from dpgraph.structure.frozen import FrozenMap, frozen_array
-from dpgraph.structure.rowwise import columns_to_predict, weighted
 from dpgraph.structure.tables import Reals
 
 if TYPE_CHECKING:

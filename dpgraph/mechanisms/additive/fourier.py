@@ -28,9 +28,8 @@ from dpgraph.privacy.errors import UnprovedGuaranteeWarning as UnprovedGuarantee
 from dpgraph.privacy.measurements import DiscreteLaplace, Joint, Measurement, Movement
 from dpgraph.privacy.noise import Noise, calibrated_scale
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, exact
-from dpgraph.structure.basis import coefficient_blocks
 from dpgraph.structure.network import Family, Network
-from dpgraph.structure.tables import MOST_RECORDS, NoisyCoefficients
+from dpgraph.structure.tables import MOST_RECORDS, NoisyCoefficients, coefficient_blocks
 
 if TYPE_CHECKING:
     from dpgraph.statistics.counts import Counts

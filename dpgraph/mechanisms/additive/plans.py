@@ -4,7 +4,7 @@ A description without a plan of its own has one scale for all blocks. Sensitivit
 most ``movement.l1``, so all by at most the sum, and every integer gets its own draw of scale sum / epsilon (proofs.md
 P73); of Gaussian noise the squares add up. One draw shared by all sums would show their differences.
 
-The residual basis (``structure.basis``) has one block for each subset of a family, whose contrasts are released in
+The residual basis (``structure.tables``) has one block for each subset of a family, whose contrasts are released in
 fixed point: exact integer sums, from which sensitivities are computed. Blocks do not all move at once under replace;
 the largest sums of local terms are found by variable elimination on the moral graph (proofs.md P3 to P7).
 """
@@ -39,8 +39,14 @@ from dpgraph.privacy.measurements import (
 )
 from dpgraph.privacy.noise import MAX_SCALE, MAX_SCALE_IN_STEPS, Noise, calibrated_scale
 from dpgraph.privacy.records import Number, PrivacyUnit, exact
-from dpgraph.structure.basis import (
+from dpgraph.structure.domain import NetworkError
+from dpgraph.structure.elimination import elimination_order, largest_sum
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.margins import Margins, measured_families, weights
+from dpgraph.structure.network import MAX_FAMILY_CELLS, Family, Network
+from dpgraph.structure.tables import (
     MAX_BLOCKS,
+    NoisyCoefficients,
     block_shape,
     cell_variance,
     check_levels,
@@ -51,14 +57,9 @@ from dpgraph.structure.basis import (
     fixed_point,
     has_blocks,
     ordered,
+    residual_variance,
     subsets,
 )
-from dpgraph.structure.domain import NetworkError
-from dpgraph.structure.elimination import elimination_order, largest_sum
-from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.margins import Margins, measured_families, weights
-from dpgraph.structure.network import MAX_FAMILY_CELLS, Family, Network
-from dpgraph.structure.tables import NoisyCoefficients, residual_variance
 from dpgraph.waiting import counted
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from dpgraph.privacy.gdp import mu_within
 from dpgraph.privacy.measurements import DiscreteGaussian
 from dpgraph.privacy.noise import Noise, scale_of_mu, word_threshold
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, exact, exact_delta
+from dpgraph.structure.domain import OpenLevels
 from dpgraph.structure.frozen import FrozenMap
-from dpgraph.structure.partial import OpenLevels
 
 if TYPE_CHECKING:
-    from dpgraph.statistics.levels import LevelCounts
+    from dpgraph.statistics.counts import LevelCounts
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from dpgraph.privacy.gdp import rounded
 from dpgraph.privacy.measurements import Selection, SelectionLaw
 from dpgraph.privacy.noise import Noise, selection_scale
 from dpgraph.privacy.records import Event, Number, PrivacyUnit, exact
-from dpgraph.statistics.table_counts import KEPT_CELLS, TableCounts
+from dpgraph.statistics.counts import KEPT_CELLS, TableCounts
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.margins import MOST_CELLS, AnyTables

@@ -79,7 +79,6 @@ class Sqlite:
             )
 
     def _check_names(self) -> None:
-        """Refuses a file with several names."""
         with suppress(OSError):
             if (names := os.stat(self.shown).st_nlink) > 1:
                 raise LedgerError(
@@ -110,7 +109,6 @@ class Sqlite:
 
 
 def _place(path: str) -> tuple[int, int] | None:
-    """The device and number of the file behind a path."""
     try:
         found = os.stat(path)
     except OSError:

@@ -56,7 +56,6 @@ def ask_workers(session: Any) -> int:
 
 
 def _answers_without_rows(session: Any) -> list[dict[str, str]]:
-    """The answer of each task of a job without rows, of its worker."""
     answer = question()
 
     def partition(batches: Iterator[Any]) -> Iterator[Any]:
@@ -175,7 +174,6 @@ def _readings(
 
 
 def _total(frame: Any, task: Callable[[Any], Integers], tally: Tally) -> Integers:
-    """The sum of the workers' counts."""
     from pyspark.sql import functions as sql
 
     vector = tally.zero()

@@ -25,8 +25,10 @@ from dpgraph.statistics.rows.batches import (
     library_of,
     refuse_clusters,
     select_columns,
+    typed_cells,
     warn_of_types,
 )
+from dpgraph.statistics.rows.files import is_there, read_path
 from dpgraph.structure.conversion import OURS, PublicWords, converted_each
 from dpgraph.structure.domain import DomainError
 
@@ -65,8 +67,6 @@ def _batches(rows: Any, domain: Declared) -> Iterator[tuple[Batch, bool]]:
     if isinstance(rows, Held):
         yield from (({name: batch[name] for name in domain.names}, is_text) for batch, is_text in rows.parts)
     elif isinstance(rows, str | Path):
-        from dpgraph.statistics.rows.files import read_path
-
         yield from read_path(rows, domain)
     elif engine == "pandas":
         yield _from_pandas(rows, domain), False
@@ -156,8 +156,6 @@ def _typed(values: Any, declared: Any) -> pa.Array:
             return _single_array(pa.array(values, from_pandas=True))
         except Exception:  # text that is no Unicode, in a column that Python holds
             pass
-    from dpgraph.statistics.rows.cells import typed_cells
-
     return typed_cells(values.to_numpy(dtype=object), declared)
 
 
@@ -203,11 +201,8 @@ def _reader(rows: Any) -> pa.RecordBatchReader:
 
 def _from_iterator(tables: Iterator[Any], domain: Declared) -> Iterator[tuple[Batch, bool]]:
     for table in converted_each(tables, f"the iterator {type(tables).__name__} failed before its last table"):
-        if isinstance(table, str | Path):
-            from dpgraph.statistics.rows.files import is_there
-
-            if not is_there(table):
-                raise DomainError("the iterator yields a text that is not the path of a file; it must yield tables")
+        if isinstance(table, str | Path) and not is_there(table):
+            raise DomainError("the iterator yields a text that is not the path of a file; it must yield tables")
         yield from _batches(table, domain)
 
 

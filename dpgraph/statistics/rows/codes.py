@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from dpgraph.statistics.rows.batches import (
     NULL_WORDS,
     TEXT_NULLS,
     Batch,
+    Sensitive,
     is_number,
     is_string,
     number_said,
@@ -57,8 +58,8 @@ STRICT = "The refusal reveals that; strict=True accepts only declarations under 
 OF_DATES = ", or of dates their year, pd.to_datetime(column).dt.year"
 
 
-@dataclass(frozen=True, eq=False)
-class Codes:
+@dataclass(frozen=True, eq=False, repr=False)
+class Codes(Sensitive):
     """Encoded rows: sensitive, like the rows. It shows no numbers, is not pickled and has no saver.
 
     ``cap`` says how many of a person's rows were kept, where ``cap_rows`` chose them.
@@ -77,12 +78,6 @@ class Codes:
     def sensitive_rows(self) -> int:
         """The exact number of rows, sensitive unless the neighbour relation makes it public."""
         return len(self.columns[self.domain.names[0]])
-
-    def __repr__(self) -> str:
-        return f"Codes({len(self.domain.names)} variables, sensitive)"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("codes are as sensitive as the rows and are not pickled")
 
 
 def encode(rows: Any, domain: Domain, *, unseen: bool = False) -> Codes:
@@ -323,7 +318,6 @@ def mended(indices: pa.Array, words: int) -> pa.Array:
 
 
 def _coder(kind: pa.DataType, variable: Variable) -> Callable[[pa.Array], Signed]:
-    """A function that turns columns of one type into codes."""
     if isinstance(variable, Bins):
         if is_string(kind):
             return _matcher(variable.levels, kind)
@@ -339,7 +333,6 @@ def _coder(kind: pa.DataType, variable: Variable) -> Callable[[pa.Array], Signed
 
 
 def _by_spelling(alike: dict[float, int], kind: pa.DataType) -> Callable[[pa.Array], Signed]:
-    """Finds the level that spells each number or boolean."""
     coder = _numeric(_number_finder(Categories(alike), kind))
     positions = np.array([*alike.values()], np.int32)
 
@@ -355,7 +348,6 @@ def _wrong_type(array: pa.Array) -> Signed:
 
 
 def _matcher(levels: Any, kind: pa.DataType) -> Callable[[pa.Array], Signed]:
-    """Finds each value among the levels by equality."""
     view = pa.types.is_string_view(kind)
     declared = pa.array(list(levels), type=pa.large_string() if view else kind)
 
@@ -389,7 +381,6 @@ def _numeric(coder: Callable[[npt.NDArray[Any]], Signed]) -> Callable[[pa.Array]
 
 
 def _number_finder(variable: Categories, kind: pa.DataType) -> Callable[[npt.NDArray[Any]], Signed]:
-    """Finds numbers among the levels by value, whatever their width."""
     levels = np.array([float(level) for level in variable.levels])
     whole = {int(level): at for at, level in enumerate(levels) if level.is_integer()}
     if pa.types.is_unsigned_integer(kind):

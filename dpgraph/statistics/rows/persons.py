@@ -21,8 +21,7 @@ import pyarrow as pa
 from dpgraph.privacy.checks import Flags, Integers, Words, check_whole
 from dpgraph.privacy.scope import RowCap
 from dpgraph.statistics.rows.arrow import UNREADABLE, batches
-from dpgraph.statistics.rows.batches import Batch, Columns, Declared, is_string, value_type
-from dpgraph.statistics.rows.cells import person_name
+from dpgraph.statistics.rows.batches import Batch, Columns, Declared, is_string, person_name, value_type
 from dpgraph.statistics.rows.codes import Codes, encode_batch, mended
 from dpgraph.structure.conversion import OURS, PublicWords
 from dpgraph.structure.domain import Domain, DomainError
@@ -35,18 +34,13 @@ _SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
 KEY_BYTES = 16
 
 
-def fresh_key() -> bytes:
-    """A secret key for one choice of rows."""
-    return secrets.token_bytes(KEY_BYTES)
-
-
 @dataclass(frozen=True)
 class PersonCap:
     """One choice of at most so many rows of each person: column, number, and a key that nobody keeps or shows."""
 
     person: str
     rows_per_person: int
-    key: bytes = field(default_factory=fresh_key, repr=False)
+    key: bytes = field(default_factory=lambda: secrets.token_bytes(KEY_BYTES), repr=False)
     draw: str = field(default_factory=lambda: secrets.token_hex(8), repr=False)
 
     def __post_init__(self) -> None:
@@ -211,7 +205,6 @@ def kept_rows(persons: Integers, names: Sequence[Any], held: Sequence[npt.NDArra
 
 
 def _lowest(whose: Integers, start: Words, held: Sequence[npt.NDArray[Any]], cap: int, key: bytes) -> Integers:
-    """The positions of the rows with the lowest numbers of their persons."""
     digest = _digest(start, held)
     order = np.lexsort((digest, whose))
     again = _equal(whose[order]) & _equal(digest[order])
@@ -223,7 +216,6 @@ def _lowest(whose: Integers, start: Words, held: Sequence[npt.NDArray[Any]], cap
 
 
 def _digest(start: Words, held: Sequence[npt.NDArray[Any]]) -> Words:
-    """A word for each row's contents and person, from a word for the person."""
     digest = start
     for array in held:
         digest = _mixed(digest ^ array.astype(np.uint64))
@@ -236,7 +228,6 @@ def _number(digest: Words, before: Words, key: bytes) -> Words:
 
 
 def _equal(ordered: npt.NDArray[Any]) -> Flags:
-    """Flags of entries that equal the entry before."""
     return np.concatenate([[False], ordered[1:] == ordered[:-1]])
 
 

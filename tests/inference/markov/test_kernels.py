@@ -10,7 +10,7 @@ from dpgraph.inference.markov import _kernels
 from dpgraph.inference.markov.evidence import cells_evidence
 from dpgraph.inference.markov.sampler import latent_cells
 from dpgraph.privacy.measurements import DiscreteLaplace
-from dpgraph.structure.markov import transition_counts
+from dpgraph.structure.network import transition_counts
 
 CHAINS, STEPS, SIZE = 2, 3, 2
 MADE = {"plain": _kernels.PLAIN, "compiled": _kernels.compiled()}

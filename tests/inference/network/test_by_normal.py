@@ -16,8 +16,7 @@ from dpgraph.inference.network.by_normal import draw_by_normal
 from dpgraph.inference.network.consistency import residual_estimates
 from dpgraph.inference.network.evidence import concentration_tables
 from dpgraph.privacy.measurements import DiscreteLaplace, SumZeroLaplace
-from dpgraph.structure.basis import cell_variance
-from dpgraph.structure.tables import NoisyCounts
+from dpgraph.structure.tables import NoisyCounts, cell_variance
 from tests.mechanisms.additive.test_sensitivity import fixed_point_contrasts
 
 LEVELS = dg.Network.of({"c": [0, 1], "b": [0, 1, 2], "a": [0, 1, 2]}, {"b": ["a"], "c": ["b"]})

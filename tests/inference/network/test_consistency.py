@@ -14,8 +14,15 @@ from dpgraph.inference.network import consistency
 from dpgraph.inference.network.consistency import consistent_variance, reconcile
 from dpgraph.mechanisms.additive.fourier import FourierMechanism
 from dpgraph.privacy.measurements import DiscreteLaplace, SumZeroLaplace
-from dpgraph.structure.basis import block_slices, contrast_blocks, residual_transform, subsets
-from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, margin
+from dpgraph.structure.tables import (
+    NoisyCoefficients,
+    NoisyCounts,
+    block_slices,
+    contrast_blocks,
+    margin,
+    residual_transform,
+    subsets,
+)
 from tests.tiers import examples
 
 NETWORK = dg.Network.of(

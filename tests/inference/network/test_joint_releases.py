@@ -14,9 +14,8 @@ from dpgraph.inference.network.consistency import family_variances, reconcile, r
 from dpgraph.inference.network.evidence import concentration_tables, evidence
 from dpgraph.privacy.errors import InferenceError, ReleaseError
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
-from dpgraph.structure.basis import residual_transform
 from dpgraph.structure.joint import JointCounts
-from dpgraph.structure.tables import NoisyCounts
+from dpgraph.structure.tables import NoisyCounts, residual_transform
 from tests.inference.network.likelihoods import log_likelihood
 from tests.inference.network.test_by_records import assert_agree, enumerated, simulated, uneven
 

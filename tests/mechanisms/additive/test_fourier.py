@@ -16,8 +16,7 @@ from dpgraph.files.documents import document
 from dpgraph.mechanisms.additive.fourier import FourierMechanism, UnprovedGuaranteeWarning, theorem_3_bound
 from dpgraph.mechanisms.additive.plans import parity_sensitivity
 from dpgraph.privacy.measurements import DiscreteLaplace
-from dpgraph.structure.basis import coefficient_blocks
-from dpgraph.structure.tables import margin
+from dpgraph.structure.tables import coefficient_blocks, margin
 from tests.conclusions import law_test
 from tests.everything import everything
 from tests.mechanisms.additive.test_sensitivity import all_rows, fixed_point_contrasts, small_networks

@@ -12,7 +12,7 @@ from scipy import stats
 
 import dpgraph as dg
 from dpgraph.mechanisms.additive.plans import GRID, block_l2_squared, residual_design
-from dpgraph.structure.basis import contrast_matrix, contrast_norms, fixed_point
+from dpgraph.structure.tables import contrast_matrix, contrast_norms, fixed_point
 from tests.conclusions import law_test
 from tests.mechanisms.additive.test_laplace import APART, TINY, exact_tables, neighbours
 from tests.mechanisms.additive.test_sensitivity import small_networks

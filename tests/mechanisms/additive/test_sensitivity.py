@@ -20,9 +20,9 @@ from dpgraph.mechanisms.additive.plans import (
     parity_sensitivity,
 )
 from dpgraph.privacy.measurements import partition_movement
-from dpgraph.structure.basis import coefficient_blocks, contrast_matrix, fixed_point
 from dpgraph.structure.elimination import elimination_order
 from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.tables import coefficient_blocks, contrast_matrix, fixed_point
 from tests.tiers import examples
 
 

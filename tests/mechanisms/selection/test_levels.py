@@ -12,7 +12,7 @@ import dpgraph as dg
 from dpgraph.mechanisms.selection.levels import PrivateLevels
 from dpgraph.privacy.exact_loss import RecordingNoise
 from dpgraph.privacy.noise import word_threshold
-from dpgraph.statistics.levels import count_words
+from dpgraph.statistics.counts import count_words
 from dpgraph.statistics.rows.arrow import read_once
 from dpgraph.statistics.rows.batches import Columns
 

@@ -10,7 +10,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.mechanisms.selection.parents_choice import OneWays, ParentsChoice
-from dpgraph.statistics.table_counts import TableCounts, any_tables
+from dpgraph.statistics.counts import TableCounts, any_tables
 from dpgraph.structure.domain import Domain
 from dpgraph.structure.margins import AnyTables
 from tests.selection import log_law, multisets, neighbours

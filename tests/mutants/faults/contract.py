@@ -275,16 +275,16 @@ ROWS = (
     Mutant(
         "an empty table refused by the sums of a regression",
         "statistics/regression.py",
-        "        if many > most:\n",
-        '        if not many:\n            raise DomainError("there are no rows")\n        if many > most:\n',
+        "    if many > most:\n",
+        '    if not many:\n        raise DomainError("there are no rows")\n    if many > most:\n',
         _command("fit regression: --inference plug-in --on-missing error", ADD),
     ),
     Mutant(
         "an empty table refused by the count",
         "statistics/counts.py",
-        "        tables = measured_families(network)\n        parts =",
-        '        if not vector.any():\n            raise DomainError("there are no rows")\n'
-        "        tables = measured_families(network)\n        parts =",
+        "    tables = measured_families(network)\n    parts =",
+        '    if not vector.any():\n        raise DomainError("there are no rows")\n'
+        "    tables = measured_families(network)\n    parts =",
         _command("fit naive-bayes: --inference plug-in", ADD),
     ),
 )

@@ -62,7 +62,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a type whose fields are contents of rows in a message",
-        "statistics/levels.py",
+        "statistics/counts.py",
         'bare = re.split(r"\\W", str(kind))[0]',
         "bare = str(kind)",
         (f"{LEVELS}::test_nulls_and_values_without_words_are_refused_in_words_of_the_declaration_alone",),

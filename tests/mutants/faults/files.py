@@ -114,7 +114,7 @@ MUTANTS = (
     ),
     Mutant(
         "the blocks of a network listed before those of its record are counted",
-        "structure/basis.py",
+        "structure/tables.py",
         "return 2**widest <= len(blocks) and set(blocks)",
         "return set(blocks)",
         (f"{LIMITS}::test_coefficients_are_counted_before_those_of_their_network_are_listed",),
@@ -135,7 +135,7 @@ MUTANTS = (
     ),
     Mutant(
         "confusions of any number of classes",
-        "structure/outcomes.py",
+        "structure/moments.py",
         'if "confusion" in self.scores and size**2 > MOST_CONFUSED:',
         "if False:",
         ("tests/structure/test_outcomes.py::test_settings_of_a_classification_that_are_none",),

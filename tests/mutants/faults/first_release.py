@@ -959,7 +959,7 @@ MUTANTS = (
     ),
     Mutant(
         "a null to predict from not what was declared",
-        "statistics/rows/design_columns.py",
+        "statistics/rows/features.py",
         "return values if feature.missing is None else np.where(np.isnan(values), feature.missing, values)",
         "return values",
         (f"{REGRESSION}::test_rows_to_predict_are_read_as_rows_to_fit_are",),
@@ -987,7 +987,7 @@ MUTANTS = (
     ),
     Mutant(
         "a declared level for nulls that is 0 taken for none",
-        "statistics/rows/design_columns.py",
+        "statistics/rows/features.py",
         "declared.missing if isinstance(declared, Bins) else declared.missing is not None",
         "declared.missing",
         (f"{REGRESSION}::test_a_declared_level_for_nulls_keeps_the_row",),

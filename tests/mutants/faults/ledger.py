@@ -55,14 +55,14 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "digests that nobody computes again",
-        "privacy/ledger/row.py",
+        "privacy/ledger/store.py",
         "    if digest_of(row) != row.digest:\n",
         "    if not row.digest:\n",
         (f"{TAMPERING}::test_an_edited_row_is_noticed_by_open_and_by_verify",),
     ),
     Mutant(
         "rows in any order",
-        "privacy/ledger/row.py",
+        "privacy/ledger/store.py",
         "    if row.previous != previous:\n",
         "    if not row.previous and before is not None:\n",
         (f"{TAMPERING}::test_a_row_written_anew_with_a_digest_of_its_own_is_noticed",),
@@ -76,7 +76,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "totals taken from the row and not computed again",
-        "privacy/ledger/book.py",
+        "privacy/ledger/account.py",
         '    found = [] if row.spent == text_of(after) else ["has totals that are not those of the events up to it"]\n',
         "    after = laid_down(row.spent, Spent)\n    totals.accounts[row.account] = rule, unit, after\n"
         "    found: list[str] = []\n",
@@ -84,7 +84,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a limit that verification does not hold rows to",
-        "privacy/ledger/book.py",
+        "privacy/ledger/account.py",
         'found += [] if rule.fits(after) else ["spends more than there was"]',
         "found += []",
         (f"{TAMPERING}::test_totals_are_computed_again_where_every_digest_is_right",),
@@ -133,7 +133,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "an allowance laid down again is a fresh one",
-        "privacy/ledger/book.py",
+        "privacy/ledger/account.py",
         "allowed=text_of(self._chain.allowed(rows, who) or start),",
         "allowed=text_of(start),",
         (f"{ALLOWANCES}::test_a_later_allowance_replaces_the_earlier_and_keeps_what_was_spent",),
@@ -191,7 +191,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "two choices of rows that verification does not see",
-        "privacy/ledger/book.py",
+        "privacy/ledger/account.py",
         "elif among is not None and totals.choices.setdefault(among, choice.choice) != choice.choice:",
         "elif False:",
         (f"{CHOICES}::test_a_ledger_of_two_choices_in_one_split_is_noticed",),
@@ -226,7 +226,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "names that look the same are two data sets",
-        "privacy/ledger/row.py",
+        "privacy/ledger/store.py",
         "if compared and label",
         "if False and label",
         (f"{OPENING}::test_two_names_that_look_the_same_are_not_two_data_sets",),
@@ -312,7 +312,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a limit of a ledger without a bound on its exponent",
-        "privacy/ledger/row.py",
+        "privacy/ledger/store.py",
         'exact(exact_sum(plain["epsilon"]))',
         '__import__("fractions").Fraction(plain["epsilon"])',
         ("tests/privacy/ledger/test_tampering.py::test_a_number_of_a_forged_row_is_refused_in_a_few_words",),

@@ -87,9 +87,9 @@ MUTANTS = (
     ),
     Mutant(
         "ragged rows converted by numpy in the open",
-        "statistics/rows/design_columns.py",
-        'array_of(X, "X must be an array of two axes, with as many values in each row")',
-        "np.asarray(X)",
+        "statistics/rows/features.py",
+        "with PublicWords(PROBLEM):\n            array = np.array(X, dtype=object)",
+        "if True:\n            array = np.asarray(X)",
         (f"{CANARY}::test_matrices[regression_moments, X]",),
     ),
     Mutant(
@@ -109,8 +109,8 @@ MUTANTS = (
     Mutant(
         "text of an iterator quoted as a path",
         "statistics/rows/arrow.py",
-        "if not is_there(table):",
-        "if False:",
+        "and not is_there(table):",
+        "and False:",
         (f"{CANARY}::test_streams_and_other_engines[encode]",),
     ),
     Mutant(

@@ -67,15 +67,15 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "one key for every choice",
         "statistics/rows/persons.py",
-        "return secrets.token_bytes(KEY_BYTES)",
-        "return bytes(KEY_BYTES)",
+        "lambda: secrets.token_bytes(KEY_BYTES)",
+        "lambda: bytes(KEY_BYTES)",
         (f"{PERSONS}::test_every_choice_has_a_key_of_its_own",),
     ),
     Mutant(
         "a key that is shown",
         "statistics/rows/persons.py",
-        "key: bytes = field(default_factory=fresh_key, repr=False)",
-        "key: bytes = field(default_factory=fresh_key)",
+        "key: bytes = field(default_factory=lambda: secrets.token_bytes(KEY_BYTES), repr=False)",
+        "key: bytes = field(default_factory=lambda: secrets.token_bytes(KEY_BYTES))",
         (f"{PERSONS}::test_neither_a_key_nor_what_was_dropped_is_shown",),
     ),
     Mutant(
@@ -137,8 +137,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "sums of a regression that forget their cap",
         "statistics/regression.py",
-        "return Moments(self.design, np.array(sums, np.int64), many, group, cap)",
-        "return Moments(self.design, np.array(sums, np.int64), many, group)",
+        "return Moments(design, np.array(sums, np.int64), many, group, cap)",
+        "return Moments(design, np.array(sums, np.int64), many, group)",
         (f"{PERSONS}::test_the_door_takes_sums_whose_cap_the_unit_covers",),
     ),
     Mutant(

@@ -15,8 +15,8 @@ MUTANTS = (
     Mutant(
         "sums of a group that do not say so",
         "statistics/regression.py",
-        "return Moments(self.design, np.array(sums, np.int64), many, group, cap)",
-        "return Moments(self.design, np.array(sums, np.int64), many, None, cap)",
+        "return Moments(design, np.array(sums, np.int64), many, group, cap)",
+        "return Moments(design, np.array(sums, np.int64), many, None, cap)",
         (f"{SUMS}::test_a_group_is_released_by_its_own_budget_alone",),
     ),
     Mutant(

@@ -24,7 +24,7 @@ MUTANTS = (
     ),
     Mutant(
         "end bins that end",
-        "structure/rules.py",
+        "structure/network.py",
         'variable.outside == "ends"',
         "False",
         (

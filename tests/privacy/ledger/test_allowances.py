@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import dpgraph as dg
 from dpgraph.privacy.ledger import account
-from dpgraph.privacy.ledger.row import moment_of
+from dpgraph.privacy.ledger.store import moment_of
 from tests.privacy.ledger.charging import DOMAIN, open_, spend
 from tests.tiers import examples
 

@@ -10,7 +10,7 @@ import pytest
 import dpgraph as dg
 from dpgraph.privacy.accounts import Made
 from dpgraph.privacy.ledger.account import datasets, store_of
-from dpgraph.privacy.ledger.row import fingerprint
+from dpgraph.privacy.ledger.store import fingerprint
 from dpgraph.privacy.measurements import DiscreteLaplace, Measurement, Movement
 from dpgraph.privacy.records import Event, exact
 from tests.privacy.ledger.charging import DOMAIN, NETWORK, ROWS, finished, open_, python, released, spend

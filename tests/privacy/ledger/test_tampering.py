@@ -10,8 +10,8 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.privacy.ledger import store
-from dpgraph.privacy.ledger.row import COLUMNS, LedgerRow, row_of, sealed
 from dpgraph.privacy.ledger.sqlite import TRIGGERS
+from dpgraph.privacy.ledger.store import COLUMNS, LedgerRow, row_of, sealed
 from tests.privacy.ledger.charging import DOMAIN, open_, spend
 
 FILES = ("", "-wal", "-shm")

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpgraph as dg
-from dpgraph.statistics.rows import persons
+from dpgraph.statistics import summary
 from dpgraph.statistics.rows.persons import PersonCap, capped_codes
 from tests.statistics.engines.test_capped import DESIGN, KEY, rows_of
 from tests.statistics.test_summary import NETWORK, SECRET, parquet
@@ -30,7 +30,7 @@ def located(n, seed=4):
 @pytest.fixture
 def one_key(monkeypatch):
     """Every choice of rows by one key, so that choices can be compared."""
-    monkeypatch.setattr(persons, "cap_of", lambda person, rows: person and PersonCap(person, rows, KEY))
+    monkeypatch.setattr(summary, "cap_of", lambda person, rows: person and PersonCap(person, rows, KEY))
 
 
 def tables(counts):

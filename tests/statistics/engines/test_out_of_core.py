@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 import dpgraph as dg
 from dpgraph import waiting
+from dpgraph.statistics import counts
 from dpgraph.statistics import summary as engines
-from dpgraph.statistics.counts import Counts, Families
+from dpgraph.statistics.counts import Counts
 from dpgraph.statistics.rows import batches
 from dpgraph.statistics.rows import files as parquet
 from dpgraph.statistics.rows.files import place_of
@@ -181,14 +182,14 @@ def test_an_interruption_stops_the_count_and_charges_nothing(held, threads, tmp_
     monkeypatch.setattr(parquet, "PIECE_ROWS", 1)
     calls, before = [], set(threading.enumerate())
 
-    def pressed(self, codes, vector, count=Families.add):
+    def pressed(network, codes, vector, count=counts._add):
         calls.append(1)
         if len(calls) == 3:
             signal.raise_signal(signal.SIGINT)
-        count(self, codes, vector)
+        count(network, codes, vector)
 
     path = written(frame(2000), tmp_path / "rows.parquet", row_group_size=2)
-    monkeypatch.setattr(Families, "add", pressed)
+    monkeypatch.setattr(counts, "_add", pressed)
     interrupted(path if held == "file" else pa.Table.from_pandas(frame(2000)).to_reader(max_chunksize=2))
     assert len(calls) < 1000
     for thread in set(threading.enumerate()) - before:  # one that was just being started ends by itself
@@ -209,7 +210,7 @@ def test_an_interrupted_stream_is_no_refusal():
 def test_a_column_missing_in_one_file_of_many_is_refused_before_any_row_is_counted(tmp_path, monkeypatch):
     for part in range(5):
         written(frame(3).drop(columns="age") if part == 3 else frame(3), tmp_path / f"{part}.parquet")
-    monkeypatch.setattr(Families, "add", lambda *_: pytest.fail("rows were counted"))
+    monkeypatch.setattr(counts, "_add", lambda *_: pytest.fail("rows were counted"))
     assert refusal(tmp_path).startswith("column 'age' is not in 3.parquet; each of these once: color, size, flag, age")
 
 

@@ -174,10 +174,10 @@ def test_a_file_that_only_the_driver_sees_is_named(spark, tmp_path):
 
 
 def tally():
-    from dpgraph.statistics.counts import Families
+    from dpgraph.statistics.counts import families
     from dpgraph.statistics.tally import Tally
 
-    return Tally(Families(NETWORK))
+    return Tally(families(NETWORK))
 
 
 def other_python(tmp_path, prologue):

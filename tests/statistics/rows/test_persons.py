@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import dpgraph as dg
 from dpgraph.privacy.scope import RowCap, relation
-from dpgraph.statistics.rows.persons import PersonCap, cap_rows, capped_codes, fresh_key
+from dpgraph.statistics.rows.persons import PersonCap, cap_rows, capped_codes
 from tests.small_tables import chain
 
 DOMAIN = dg.Domain.of({"kind": list(range(6))})
@@ -57,7 +57,7 @@ def test_a_person_changes_at_most_rows_per_person_counted_rows(pairs, cap, perso
 
 def test_every_choice_has_a_key_of_its_own():
     """Else who knows one choice knows the others; 64 fresh keys choose both of two rows of a person."""
-    keys = {fresh_key() for _ in range(64)}
+    keys = {PersonCap("who", 1).key for _ in range(64)}
     assert len(keys) == 64
     assert {len(key) for key in keys} == {16}
     log = frame([(1, 0), (1, 1)])
