@@ -242,7 +242,6 @@ def test_noise_is_drawn_through_its_one_home():
         "inference/graphs/averaging.py": {"np.random.Generator"},
         "inference/graphs/choosing.py": {"np.random.Generator"},
         "inference/graphs/learned.py": {"np.random.default_rng"},
-        "inference/graphs/factors.py": {"np.random.Generator"},
         "inference/graphs/pair_estimates.py": {"np.random.Generator"},
         "inference/graphs/refitting.py": {"np.random.Generator"},
         "inference/graphs/trees.py": {"np.random.default_rng"},  # moves released scores between starts of a search
