@@ -25,78 +25,124 @@ if TYPE_CHECKING:
     from dpgraph.privacy.records import PrivacyUnit
 
 
+class NoiseLaw(Protocol):
+    """The law of integer noise: a frozen value that gives its own cost, and knows no rows.
+
+    Accountants, files and noise sources ask a law only for the members here. The three laws below are drawn by the
+    noise source itself; another law draws itself from them, or from ``choose`` and ``bits`` of the source, and is
+    priced by its own methods. ``privacy.exact_loss`` checks such a law by its calls of the source.
+    """
+
+    #: Whether the noise of all cells sums to zero, so that it shows their total.
+    sums_to_zero: ClassVar[bool]
+
+    #: Whether its tails are Gaussian, else they are exponential; like what stands last, for posteriors.
+    gaussian: ClassVar[bool]
+
+    @property
+    def scale(self) -> float:
+        """How wide it is: finite and above 0."""
+        ...
+
+    def epsilon(self, l1: int | Fraction) -> Fraction | None:
+        """The largest log ratio where the values move by so much in L1, in proportion to it; None where unbounded."""
+        ...
+
+    def rho(self, movement: Movement) -> Fraction:
+        """The zero-concentrated cost of values that move like this."""
+        ...
+
+    def reach(self, draws: int, nats: float) -> float:
+        """A bound on the size of the sum of so many draws, exceeded with a chance of at most 2 exp(-nats)."""
+        ...
+
+    def variance(self, cells: int) -> float:
+        """The variance of one cell of so many that share the noise."""
+        ...
+
+    def add_to(self, values: Any, noise: Any) -> Any:
+        """The values with one fresh draw added, all randomness from the noise source."""
+        ...
+
+    @property
+    def independent(self) -> DiscreteLaplace | DiscreteGaussian:
+        """The law of independent cells with the same likelihood."""
+        ...
+
+    @property
+    def penalties(self) -> tuple[float, float]:
+        """How much ln P(z) falls with |z| and with z^2."""
+        ...
+
+    def log_density(self, z: Reals) -> Reals:
+        """The term of each cell in ln P(z), up to a constant that no z changes."""
+        ...
+
+    def contrast_variance(self, cells: int) -> float:
+        """Variance along a direction of unit length whose coordinates sum to zero."""
+        ...
+
+
 #: What a release needs of a law; its kind does not matter. Posteriors of networks ask for the rest as well.
 _LAW_PARTS = ("epsilon", "rho", "reach", "variance", "add_to")
 
 
 @dataclass(frozen=True)
-class NoiseLaw:
-    """The law of integer noise: a frozen value that gives its own cost, and knows no rows.
-
-    Accountants, files and noise sources ask a law only for the members here, whatever its class; by default they are
-    those of independent Laplace noise. The three laws below are drawn by the noise source itself; another law draws
-    itself from them, or from ``choose`` and ``bits`` of the source. ``privacy.exact_loss`` checks it by these calls.
-    ``scale`` is finite and above 0; ``gaussian`` says whether tails are Gaussian, else they are exponential;
-    ``sums_to_zero`` whether the noise of all cells together does, so that it shows their total.
-    """
+class _Law:
+    """The common methods of the noise laws; independent Laplace noise has no others."""
 
     scale: float
     gaussian: ClassVar[bool] = False
     sums_to_zero: ClassVar[bool] = False
 
     def epsilon(self, l1: int | Fraction) -> Fraction | None:
-        """The largest log ratio where values move by so much in L1, in proportion to it; None where unbounded."""
+        """The distance over the scale."""
         return l1 / Fraction(self.scale)
 
     def rho(self, movement: Movement) -> Fraction:
-        """The zero-concentrated cost: squared L2 distance over 2 scale^2; a coordinate moved by d is (d / scale)-DP."""
+        """The squared L2 distance over 2 scale^2; Laplace noise on a coordinate moved by d is (d / scale)-DP."""
         return Fraction(movement.l2_squared) / (2 * Fraction(self.scale) ** 2)
 
-    def reach(self, draws: int, nats: float) -> float:
-        """A bound on the size of the sum of so many draws, exceeded with a chance of at most 2 exp(-nats).
-
-        P(|sum of K draws| >= t) is at most 2 (4/3)^K exp(-t / 2 scale), by Chernoff's bound at 1 / (2 scale).
-        """
-        return 2 * self.scale * (nats + draws * math.log(4 / 3))
-
     def variance(self, cells: int) -> float:
-        """Variance of one cell of so many that share the noise: 1 / (2 sinh(1 / 2b)^2), about 2 b^2 - 1/6."""
+        """Variance of one cell: 1 / (2 sinh(1 / 2b)^2), about 2 b^2 - 1/6."""
         half = 1 / (2 * self.scale)
         return 0.0 if half > 350 else 1 / (2 * math.sinh(half) ** 2)
 
     def add_to(self, values: Any, noise: Any) -> Any:
-        """The values with one fresh draw added, all randomness from the noise source."""
         return noise.add(values, self)
 
     @property
     def independent(self) -> Any:
-        """The law of independent cells with the same likelihood."""
         return self
 
     @property
     def penalties(self) -> tuple[float, float]:
-        """How much ln P(z) falls with |z| and with z^2."""
         return 1 / self.scale, 0.0
 
     def log_density(self, z: Reals) -> Reals:
-        """The term of each cell in ln P(z), up to a constant that no z changes."""
         linear, square = self.penalties
         return -linear * abs(z) - square * z**2
 
     def contrast_variance(self, cells: int) -> float:
-        """Variance along a direction of unit length whose coordinates sum to zero."""
         return self.variance(cells)
 
 
 @dataclass(frozen=True)
-class DiscreteLaplace(NoiseLaw):
+class DiscreteLaplace(_Law):
     """Independent integer noise, P(z) proportional to exp(-|z| / scale) in every cell.
+
+    ``gaussian`` says of every law whether its tails are Gaussian, else they are exponential; ``sums_to_zero`` whether
+    the noise of all cells together does, else cells are independent.
 
     >>> round(DiscreteLaplace(10.0).variance(cells=4), 2)
     199.83
     >>> DiscreteLaplace(10.0).sums_to_zero, SumZeroLaplace(10.0).sums_to_zero, DiscreteGaussian(10.0).gaussian
     (False, True, True)
     """
+
+    def reach(self, draws: int, nats: float) -> float:
+        """P(|sum of K draws| >= t) is at most 2 (4/3)^K exp(-t / 2 scale), by Chernoff's bound at 1 / (2 scale)."""
+        return 2 * self.scale * (nats + draws * math.log(4 / 3))
 
     def sum_deviation(self, copies: int) -> float:
         """Standard deviation of a sum of independent draws, as if they were not rounded: an upper bound."""
@@ -124,7 +170,7 @@ class DiscreteLaplace(NoiseLaw):
 
 
 @dataclass(frozen=True)
-class SumZeroLaplace(NoiseLaw):
+class SumZeroLaplace(_Law):
     """Integer noise on the plane sum(z) = 0, P(z) proportional to exp(-||z||_1 / scale).
 
     For a table whose total is public: replacing a row moves two cells, so ||z||_1 by at most 2 (proofs.md P17).
@@ -135,6 +181,10 @@ class SumZeroLaplace(NoiseLaw):
     def rho(self, movement: Movement) -> Fraction:
         """Half the square of the log ratio: the cells are not independent, so squares do not add up."""
         return Fraction(movement.l1**2) / (2 * Fraction(self.scale) ** 2)
+
+    def reach(self, draws: int, nats: float) -> float:
+        """Taken to be that of independent Laplace noise; over all cells of a table the sum is 0."""
+        return self.independent.reach(draws, nats)
 
     def variance(self, cells: int) -> float:
         """Variance of one cell: 2 E[T (T + K)] (K - 1) / (K^2 (K + 1)), with T the sum of the positive parts."""
@@ -152,7 +202,7 @@ class SumZeroLaplace(NoiseLaw):
 
 
 @dataclass(frozen=True)
-class DiscreteGaussian(NoiseLaw):
+class DiscreteGaussian(_Law):
     """Independent integer noise, P(z) proportional to exp(-z^2 / (2 scale^2)) in every cell.
 
     Canonne, Kamath and Steinke 2020; its rho is that of Theorem 4. The scale is the sigma of the formula; the standard
@@ -331,7 +381,7 @@ class Selection:
 
 def is_law(value: object) -> bool:
     """True for a value with the members of a noise law (``NoiseLaw``); False for a class of laws."""
-    return isinstance(value, NoiseLaw) or (
+    return isinstance(value, _Law) or (
         not isinstance(value, type)
         and all(callable(getattr(value, part, None)) for part in _LAW_PARTS)
         and isinstance(getattr(value, "sums_to_zero", None), bool)

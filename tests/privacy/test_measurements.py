@@ -6,7 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
+import dpgraph as dg
+from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, Movement, SumZeroLaplace
 
 INDEPENDENT = [DiscreteLaplace(1.7), DiscreteGaussian(1.7), DiscreteGaussian(5.0)]
 Z = np.arange(-400, 401, dtype=np.float64)
@@ -70,3 +71,13 @@ def test_noise_that_sums_to_zero_by_enumeration():
 
 def test_one_cell_that_sums_to_zero_is_zero():
     assert SumZeroLaplace(2.0).variance(1) == SumZeroLaplace(2.0).contrast_variance(1) == 0.0
+
+
+def test_a_law_that_states_no_price_has_none():
+    """A law of somebody else's that forgets its price must not get that of Laplace noise."""
+
+    class Silent(dg.extension.NoiseLaw):
+        scale, sums_to_zero, gaussian = 1.0, False, False
+
+    assert Silent().epsilon(1) is None
+    assert Silent().rho(Movement(1, 1)) is None

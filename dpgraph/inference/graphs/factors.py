@@ -38,8 +38,8 @@ SQUARED = 6.25
 ROUNDS, BETWEEN, MOVED = 100, 5, 1e-5
 #: Steps of expectation and maximisation for the shares of the strengths.
 SHARINGS = 40
-#: The most that a pair pulls its own prediction towards itself.
-MOST_PULL = 0.9
+#: The largest leverage that a pair is taken to have.
+MOST_LEVERAGE = 0.9
 #: Variances below this are none.
 LEAST = 1e-18
 
@@ -59,11 +59,11 @@ class Factors:
     weights: Mapping[tuple[str, str], float]
 
     def without(self, one: str, other: str, block: Reals) -> tuple[Reals, Reals, float]:
-        """What other pairs say of one with this residual block, per row.
+        """The prediction of a pair by the factors had they been fitted without its residual block; all per row.
 
-        The part of common factors; the block less that and less what both variables make by themselves; and the
-        variance of a prediction in each coordinate. The pull of the block on its own prediction, which is taken off, is
-        the prediction's variance in units of the block's (leverage; proofs.md P126).
+        Returns the common factors' part of the prediction, the block's distance from the whole prediction, and the
+        prediction's variance in each coordinate. The influence of the block on its own fitted value (leverage) is the
+        variance of that value times the block's weight, and is removed (proofs.md P126).
         """
         first, second = self.loadings[one], self.loadings[other]
         here, there = self.covariances[one], self.covariances[other]
@@ -72,9 +72,9 @@ class Factors:
             + np.einsum("rp,pq,rq", second, here, second) / len(second)
             + (here * there).sum()
         )
-        pull = min(variance * self.weights[one, other], MOST_PULL)
-        away = (block - first @ second.T) / (1 - pull)
-        return block - away - np.outer(first[:, 0], second[:, 0]), away, variance / (1 - pull)
+        leverage = min(variance * self.weights[one, other], MOST_LEVERAGE)
+        away = (block - first @ second.T) / (1 - leverage)
+        return block - away - np.outer(first[:, 0], second[:, 0]), away, variance / (1 - leverage)
 
 
 def common_factors(

@@ -198,11 +198,12 @@ class Pairs:
 
 
 class Part(NamedTuple):
-    """A pair's rows in each cell beyond what is said of it otherwise, which is noise in part, and laws of the rest.
+    """The noisy interaction of a pair, and its empirical Bayes prior: the interaction is ``common`` plus its own part.
 
-    Cell (i, j) is normal around zero with variance tau^2 (p_i p_j)^gamma + ``more``, p the ``first`` and ``second``
-    margins, tau and gamma by the law. ``noise`` is the variance of the noise in ``own``; other pairs say ``common``,
-    with the variance ``more``; ``laws`` has the probability of each law.
+    ``own`` is the measured interaction less ``common``, in rows for each cell, with noise of variance ``noise``;
+    ``common`` is predicted from other pairs with variance ``more``, both 0 where there is no prediction. Without noise,
+    cell (i, j) of ``own`` is normal around zero with variance tau^2 (p_i p_j)^gamma + ``more``, p being the margins
+    ``first`` and ``second``. A prior law is a value of tau and gamma; ``laws`` has the probability of each.
     """
 
     own: Reals
@@ -254,9 +255,9 @@ class Part(NamedTuple):
         return self.kept(self.laws) * self.own + self.common
 
     def drawn(self, rng: np.random.Generator) -> Reals:
-        """A draw of the rows in each cell beyond independence, before margins are taken off.
+        """A draw of the rows in each cell beyond independence, whose row and column sums the caller removes.
 
-        These take all but ``free`` of the variance of independent cells.
+        Removing them leaves the share ``free`` of the variance of independent cells, so errors are drawn wider by that.
         """
         kept = self.kept(rng.multinomial(1, self.laws).astype(float))
         error = np.sqrt(kept * self.noise / self.free) * rng.standard_normal(self.own.shape)

@@ -49,7 +49,7 @@ MUTANTS = (
         "/ (2 * Fraction(self.scale) ** 2)",
         "/ (4 * Fraction(self.scale) ** 2)",
         (f"{COMPOSITION}::test_the_rho_of_a_laplace_table_holds_for_its_real_pmf",),
-        within="NoiseLaw.rho",
+        within="_Law.rho",
     ),
     Mutant(
         "pairs that are joined already counted among those that are not",

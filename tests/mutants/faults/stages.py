@@ -122,8 +122,8 @@ MUTANTS = (
     Mutant(
         "a pair that pulls what others say of it",
         "inference/graphs/factors.py",
-        "min(variance * self.weights[one, other], MOST_PULL)",
-        "min(0 * variance * self.weights[one, other], MOST_PULL)",
+        "min(variance * self.weights[one, other], MOST_LEVERAGE)",
+        "min(0 * variance * self.weights[one, other], MOST_LEVERAGE)",
         (f"{FACTORS}::test_what_others_say_of_a_pair_is_what_they_say_without_it",),
     ),
     Mutant(
