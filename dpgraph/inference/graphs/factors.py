@@ -5,13 +5,15 @@ loadings of both variables on each cause, far fewer numbers than pairs have. Wit
 variables i and j per row, of k_i by k_j coordinates with noise of variance v_ij in each, and m_i the residual block of
 i alone, measured as c_i with noise of variance u_i,
 
-    Y_ij = m_i m_j' + A_i A_j' + R_ij + noise,   row r of A_i and factor f ~ N(0, 1 / alpha_f),   m_i ~ N(c_i, u_i),
-    R_ij ~ N(0, tau^2) in each coordinate, where tau has one of several strengths, none among them.
+    Y_ij = m_i m_j' + A_i A_j' + R_ij + noise,   m_i ~ N(c_i, u_i),   column f of A_i ~ N(0, s_if^2 / alpha_f),
+    R_ij ~ N(0, tau^2) in each coordinate; the size s_if and the strength tau have one of several values, or are none.
 
 R is the part of a pair by itself. The error of m matters: m m' - c c' is of low rank too, and would be taken
-for a factor. Alpha and the shares of the strengths maximise the bound of the evidence, so a factor that no pairs share
-goes to zero (automatic relevance determination; Bishop 1999, Variational principal components); rows of (m, A) and the
-strengths have a mean-field posterior (proofs.md P126). No block of a variable with itself is used.
+for a factor. Alpha and the shares of sizes and strengths maximise the bound of the evidence, so a factor that no pairs
+share goes to zero (automatic relevance determination; Bishop 1999, Variational principal components), and variables
+that have nothing of a factor get nothing of it (spike and slab): many small errors would cost more than it gives. Rows
+of (m, A) with their sizes, and the strengths, have a mean-field posterior (proofs.md P126). No block of a variable with
+itself is used.
 """
 
 from __future__ import annotations
@@ -28,6 +30,11 @@ from dpgraph.privacy.checks import Integers, Reals
 FEWEST = 5
 #: The most factors, and the most coordinates of all variables: their square is written down.
 MOST_FACTORS, MOST_COORDINATES = 8, 2048
+#: The sizes of a variable's loadings on a factor, in units of the factor's, and the inverses of their squares; the
+#: first is none, of precision ``NONE``. Beforehand they are alike, with the weight of ``ALIKE`` variables.
+SIZES, INVERSE_SQUARES, NONE, ALIKE = np.array([0.0, 0.3, 1.0]), np.array([0.0, 1 / 0.09, 1.0]), 1e12, 1.0
+#: Sizes less likely than this are not tried again.
+SELDOM = 1e-12
 #: The strengths of what a pair has for itself, in total variation from independence, and of a pair that has nothing.
 STRENGTHS = np.concatenate([[0.0], np.geomspace(0.003, 0.4, 9)])
 #: The shares of the strengths beforehand, and how many pairs' worth that is.
@@ -92,7 +99,7 @@ def common_factors(
     fit = _Fit.of(names, [singles[name] for name in names], pairs)
     for turn in range(1, ROUNDS + 1):
         before = fit.means.copy()
-        fit.learn_loadings()
+        fit.learn_loadings(turn % BETWEEN == 1)
         fit.learn_scales()
         if turn % BETWEEN == 0:
             fit.learn_strengths()
@@ -106,6 +113,57 @@ def common_factors(
     return Factors(names, loadings, dict(zip(names, fit.covariances, strict=True)), weights)
 
 
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The posterior of a variable's residual block and loadings, others given: a mixture over the sizes of loadings.
+
+    ``sizes`` has the tried sizes of all factors, as places in ``SIZES``, shape (tried, factors), and ``likely`` the
+    probability of each; ``means``, shape (tried, width, 1 + factors), and ``covariances`` of each row are given them.
+    """
+
+    sizes: Integers
+    likely: Reals
+    means: Reals
+    covariances: Reals
+
+    @classmethod
+    def of(cls, seen: Reals, weight: Reals, sure: float, scales: Reals, shares: Reals, sizes: Integers) -> Rows:
+        """By Bayes' rule: the log-likelihood of a row b is b seen' - b weight b' / 2, with the prior's mean in it."""
+        width, factors = len(seen), scales.size
+        of_factors = scales * INVERSE_SQUARES[sizes] + NONE * (sizes == 0)
+        prior = np.column_stack([np.full(len(sizes), sure), of_factors])
+        covariances: Any = np.linalg.inv(weight + prior[:, :, None] * np.eye(1 + factors))
+        means = seen @ covariances
+        logs = np.log(prior).sum(axis=1) + np.linalg.slogdet(covariances)[1]
+        logs = 0.5 * (width * logs + (means * seen).sum(axis=(1, 2)))
+        logs += np.log(shares)[np.arange(factors), sizes].sum(axis=1)
+        likely = np.exp(logs - logs.max())
+        return cls(sizes, likely / likely.sum(), means, covariances)
+
+    def moments(self) -> tuple[Reals, Reals]:
+        """The mean of every row, and the covariance that they share."""
+        mean = np.tensordot(self.likely, self.means, 1)
+        apart = self.means - mean
+        between = np.einsum("t,trp,trq->pq", self.likely, apart, apart) / len(mean)
+        return mean, np.tensordot(self.likely, self.covariances, 1) + between
+
+    def of_sizes(self) -> tuple[Reals, Reals]:
+        """The probability of each size of each factor, and the sum of its loadings' squares in units of their sizes."""
+        squares = (self.means**2).sum(axis=1) + self.means.shape[1] * np.einsum("tpp->tp", self.covariances)
+        each = self.likely[:, None, None] * (self.sizes[:, :, None] == np.arange(SIZES.size))
+        return each.sum(axis=0), np.einsum("tfk,tf,k->f", each, squares[:, 1:], INVERSE_SQUARES)
+
+    def next_sizes(self, more: bool) -> Integers:
+        """What was likely; with ``more`` also what differs from the likeliest in one factor, and one size for all."""
+        if not more:
+            return self.sizes[self.likely > SELDOM]
+        factors, every = self.sizes.shape[1], np.arange(SIZES.size)
+        near = np.repeat(self.sizes[self.likely.argmax()][None], factors * every.size, axis=0)
+        near[np.arange(len(near)), np.repeat(np.arange(factors), every.size)] = np.tile(every, factors)
+        alike = np.repeat(every[:, None], factors, axis=1)
+        return np.unique(np.concatenate([self.sizes[self.likely > SELDOM], near, alike]), axis=0)
+
+
 @dataclass(eq=False)
 class _Fit:
     """The state of the fit, per row; coordinates lie one variable's after the other's.
@@ -113,8 +171,9 @@ class _Fit:
     ``widths`` counts the coordinates of each variable; ``known`` is each one's own measurement, of precision ``sure``
     for each variable. ``blocks`` has the measurements of pairs, zero where there is none, and ``noise`` their variance,
     infinite then. ``means`` has the variable itself and its loadings, ``covariances`` the covariance of a row of each
-    variable's means. ``scales`` is the precision alpha of each factor's loadings, ``precisions`` the weight of a
-    coordinate of each pair, the mean of 1 / (v + tau^2), and ``shares`` those of the strengths.
+    variable's means, and ``rows`` the mixture behind both. ``scales`` is the precision alpha of each factor's loadings,
+    ``precisions`` the weight of a coordinate of each pair, the mean of 1 / (v + tau^2), ``shares`` those of the
+    strengths, and ``size_shares`` those of the sizes of each factor.
     """
 
     widths: Integers
@@ -127,6 +186,8 @@ class _Fit:
     scales: Reals
     precisions: Reals
     shares: Reals
+    size_shares: Reals
+    rows: list[Rows]
 
     @classmethod
     def of(cls, names: tuple[str, ...], singles: list[tuple[Reals, float]], pairs: Mapping[Any, Any]) -> _Fit:
@@ -148,6 +209,7 @@ class _Fit:
         values, vectors = np.linalg.eigh(blocks - np.outer(known, known) * measured)
         lead = np.maximum(values[: -factors - 1 : -1], 1e-9 * max(float(values[-1]), 1e-9))
         loadings = vectors[:, : -factors - 1 : -1] * np.sqrt(lead)
+        none = Rows(np.zeros((1, factors), np.int64), np.ones(1), np.zeros((1, 0, 0)), np.zeros((1, 0, 0)))
         return cls(
             widths,
             known,
@@ -159,6 +221,8 @@ class _Fit:
             known.size / (loadings**2).sum(axis=0),
             1 / noise,
             SHARES,
+            np.full((factors, SIZES.size), 1 / SIZES.size),
+            [none] * len(names),
         )
 
     @property
@@ -171,21 +235,25 @@ class _Fit:
         apart = np.add.reduceat(np.einsum("rp,rq->rpq", self.means, self.means), self.starts)
         return apart + self.widths[:, None, None] * self.covariances
 
-    def learn_loadings(self) -> None:
-        """One variable's block and loadings after the other's, given all others'."""
+    def learn_loadings(self, more: bool = True) -> None:
+        """One variable's block and loadings after the other's, given all others'; with ``more`` sizes tried."""
         squares = self.squares()
         for i, (start, width) in enumerate(zip(self.starts, self.widths, strict=True)):
             at = slice(start, start + width)
-            prior = np.diag([self.sure[i], *self.scales])
-            self.covariances[i] = np.linalg.inv(np.tensordot(self.precisions[i], squares, 1) + prior)
+            weight = np.tensordot(self.precisions[i], squares, 1)
             seen = (self.blocks[at] * np.repeat(self.precisions[i], self.widths)) @ self.means
             seen[:, 0] += self.sure[i] * self.known[at]
-            self.means[at] = seen @ self.covariances[i]
+            tried = self.rows[i].next_sizes(more)
+            self.rows[i] = Rows.of(seen, weight, self.sure[i], self.scales, self.size_shares, tried)
+            self.means[at], self.covariances[i] = self.rows[i].moments()
             squares[i] = self.means[at].T @ self.means[at] + width * self.covariances[i]
 
     def learn_scales(self) -> None:
-        """The likeliest precision of each factor's loadings."""
-        self.scales = len(self.means) / np.maximum(np.einsum("ipp->p", self.squares())[1:], LEAST)
+        """The likeliest precision of each factor's loadings, and shares of their sizes."""
+        likely, squares = (np.array(each) for each in zip(*(rows.of_sizes() for rows in self.rows), strict=True))
+        self.size_shares = (likely.sum(axis=0) + ALIKE / SIZES.size) / (len(likely) + ALIKE)
+        some = (self.widths[:, None] * likely[:, :, 1:].sum(axis=2)).sum(axis=0)
+        self.scales = np.minimum(some / np.maximum(squares.sum(axis=0), LEAST), NONE)
 
     def missed(self) -> Reals:
         """The posterior mean of the squares of each pair's block less its factors."""

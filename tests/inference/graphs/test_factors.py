@@ -1,6 +1,7 @@
 """Common factors of pairs (proofs.md P126): the bound that each step raises, what is found, and what is not."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -41,14 +42,24 @@ def started(blocks):
 
 
 def gain_of_rows(fit):
-    """What the rows of the loadings add to the bound: their prior's mean logarithm, and their entropy."""
+    """What the rows of the loadings add to the bound: their prior's mean logarithm and entropy, with those of sizes."""
     total = 0.0
     for i, (start, width) in enumerate(zip(fit.starts, fit.widths, strict=True)):
-        for row, known in zip(fit.means[start : start + width], fit.known[start : start + width], strict=True):
-            second = np.diag(np.outer(row, row) + fit.covariances[i])
-            total += 0.5 * np.log(fit.scales).sum() - 0.5 * (fit.scales * second[1:]).sum()
-            total -= 0.5 * fit.sure[i] * (second[0] - 2 * known * row[0] + known**2)
-            total += 0.5 * np.linalg.slogdet(fit.covariances[i])[1]
+        rows, known = fit.rows[i], fit.known[start : start + width]
+        for places, likely, means, covariance in zip(
+            rows.sizes, rows.likely, rows.means, rows.covariances, strict=True
+        ):
+            if likely == 0:
+                continue
+            sizes = fa.SIZES[places]
+            precisions = np.array([a / s**2 if s else fa.NONE for a, s in zip(fit.scales, sizes, strict=True)])
+            given = sum(np.log(fit.size_shares[f, k]) for f, k in enumerate(places)) - np.log(likely)
+            for row, own in zip(means, known, strict=True):
+                second = np.diag(np.outer(row, row) + covariance)
+                given += 0.5 * np.log(precisions).sum() - 0.5 * (precisions * second[1:]).sum()
+                given -= 0.5 * fit.sure[i] * (second[0] - 2 * own * row[0] + own**2)
+                given += 0.5 * np.linalg.slogdet(covariance)[1]
+            total += likely * given
     return total
 
 
@@ -78,6 +89,7 @@ def measured(fit):
 def bound(fit):
     """The bound of the evidence, strengths at their best: what each step is to raise."""
     total = gain_of_rows(fit) + fa.WORTH * fa.SHARES @ np.log(fit.shares)
+    total += fa.ALIKE / fa.SIZES.size * np.log(fit.size_shares).sum()
     for pair in measured(fit):
         logs = strengths_by_hand(fit, *pair)[1] + np.log(fit.shares)
         total += logs.max() + np.log(np.exp(logs - logs.max()).sum())
@@ -100,15 +112,52 @@ def noisy():
 def test_each_step_raises_the_bound(noisy):
     fit = started(noisy)
     fit.learn_strengths()
-    last, first = bound(fit), None
-    for _ in range(15):
-        for step in (fit.learn_loadings, fit.learn_scales):
+    fit.learn_loadings()
+    first = last = bound(fit)
+    for turn in range(15):
+        for step in (fit.learn_scales, fit.learn_strengths, lambda turn=turn: fit.learn_loadings(turn % 2 == 0)):
             step()
-            fit.learn_strengths()
             now = bound(fit)
             assert now >= last - 1e-9 * abs(last)
-            first, last = now if first is None else first, now
+            last = now
     assert last > first + 1
+    assert max(len(rows.likely) for rows in fit.rows) > 1  # several sizes are likely, so the mixture is tried
+
+
+def test_rows_are_a_posterior_over_all_tried_sizes():
+    """By enumeration: one row of one coordinate and two factors, sizes summed over on a grid of the row."""
+    rng = np.random.default_rng(7)
+    seen, root = rng.standard_normal((1, 3)), rng.standard_normal((3, 3))
+    weight, scales = root @ root.T, np.array([0.5, 2.0])
+    shares = rng.dirichlet(np.ones(fa.SIZES.size), 2)
+    tried = np.array([*itertools.product((1, 2), repeat=2)])  # sizes that a grid can tell
+    rows = fa.Rows.of(seen, weight, 0.7, scales, shares, tried)
+    grid = np.stack(np.meshgrid(*[np.linspace(-9, 9, 121)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
+    logs = grid @ seen[0] - 0.5 * np.einsum("gp,pq,gq->g", grid, weight, grid) - 0.35 * grid[:, 0] ** 2
+    mass = []
+    for places in tried:
+        spread = fa.SIZES[places] / np.sqrt(scales)
+        prior = (-0.5 * (grid[:, 1:] / spread) ** 2 - np.log(spread)).sum(axis=1)
+        mass.append(shares[0, places[0]] * shares[1, places[1]] * np.exp(logs + prior))
+    mass = np.array(mass) / np.sum(mass)
+    np.testing.assert_allclose(rows.likely, mass.sum(axis=1), rtol=1e-5)
+    mean, covariance = rows.moments()
+    exact = mass.sum(axis=0) @ grid
+    np.testing.assert_allclose(mean[0], exact, rtol=1e-5)
+    np.testing.assert_allclose(covariance, np.einsum("g,gp,gq->pq", mass.sum(axis=0), *[grid - exact] * 2), rtol=1e-4)
+
+
+def test_variables_without_a_factor_have_nothing_of_it():
+    """Six of thirty variables share a cause; noise of .1 leaves others' pairs less than a tenth of it."""
+    rng, widths = np.random.default_rng(8), {f"x{i}": 2 for i in range(30)}
+    few = loadings_of(widths, 1, rng, scale=0.0) | loadings_of({f"x{i}": 2 for i in range(6)}, 1, rng, scale=0.5)
+    found = common_factors(*blocks_of(few, 0.1, rng))
+    left, kept = [], []
+    for one, other in itertools.combinations(widths, 2):
+        away = np.square(common(found, one, other) - few[one] @ few[other].T).mean()
+        (kept if few[one].any() and few[other].any() else left).append(away)
+    assert np.sqrt(np.mean(left)) < 0.01
+    assert np.sqrt(np.mean(kept)) < 0.05
 
 
 def test_no_move_of_loadings_or_scales_from_where_a_step_leads_is_better(noisy):
@@ -120,16 +169,25 @@ def test_no_move_of_loadings_or_scales_from_where_a_step_leads_is_better(noisy):
     fit.learn_loadings()
     last = len(fit.widths) - 1  # the last variable's, the others given
     at = slice(int(fit.starts[last]), int(fit.starts[last] + fit.widths[last]))
-    best, means, covariances = bound_given(fit), fit.means.copy(), fit.covariances.copy()
+    best, rows = bound_given(fit), fit.rows[last]
+    seldom = rows.likely < 0.01
+    assert seldom.any()
+    assert not seldom.all()
     for _ in range(20):
-        fit.means = means.copy()
-        fit.means[at] += 1e-3 * rng.standard_normal(fit.means[at].shape)
-        assert bound_given(fit) < best
-        root = np.eye(means.shape[1]) + 0.03 * rng.standard_normal((means.shape[1],) * 2)
-        fit.means, fit.covariances = means.copy(), covariances.copy()
-        fit.covariances[last] = root @ covariances[last] @ root.T
-        assert bound_given(fit) < best
-    fit.covariances = covariances
+        means = rows.means + 1e-3 * rng.standard_normal(rows.means.shape)
+        root = np.eye(means.shape[2]) + 0.03 * np.diag(rng.standard_normal(means.shape[2]))
+        likely = rows.likely * np.exp(0.03 * rng.standard_normal(seldom.size))
+        for moved in (
+            replace(rows, means=means),
+            replace(rows, covariances=root @ rows.covariances @ root.T),
+            replace(rows, likely=likely / likely.sum()),
+            replace(rows, likely=np.where(seldom, rows.likely, 0) / rows.likely[seldom].sum()),
+        ):
+            fit.rows[last] = moved
+            fit.means[at], fit.covariances[last] = moved.moments()
+            assert bound_given(fit) < best
+    fit.rows[last] = rows
+    fit.means[at], fit.covariances[last] = rows.moments()
     fit.learn_scales()
     best, scales = bound_given(fit), fit.scales
     for factor in (0.97, 1.03):

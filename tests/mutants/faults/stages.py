@@ -96,6 +96,20 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "variables that have nothing of a factor taken for some that have",
+        "inference/graphs/factors.py",
+        "NONE * (sizes == 0)",
+        "scales * (sizes == 0)",
+        (f"{FACTORS}::test_variables_without_a_factor_have_nothing_of_it",),
+    ),
+    Mutant(
+        "loadings taken as those of their mean size",
+        "inference/graphs/factors.py",
+        "np.tensordot(self.likely, self.covariances, 1) + between",
+        "np.tensordot(self.likely, self.covariances, 1)",
+        (f"{FACTORS}::test_rows_are_a_posterior_over_all_tried_sizes", f"{FACTORS}::test_each_step_raises_the_bound"),
+    ),
+    Mutant(
         "noise in variables taken for a common cause of their pairs",
         "inference/graphs/factors.py",
         "1 / np.maximum([variance for _, variance in singles], LEAST)",
