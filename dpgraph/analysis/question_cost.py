@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpgraph.analysis.cost import mechanism_named
+from dpgraph.analysis.candidates import mechanism_named
 from dpgraph.inference.chains import progress_bar
 from dpgraph.inference.methods import Records, Tables
 from dpgraph.inference.network.by_records import tables_given_counts

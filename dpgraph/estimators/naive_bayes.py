@@ -346,7 +346,7 @@ class PrivateNaiveBayes(DeclaredClassifier):
         if not isinstance(self.mechanism, str):
             return self.mechanism
         if self.mechanism != "laplace":
-            from dpgraph.analysis.cost import mechanism_named
+            from dpgraph.analysis.candidates import mechanism_named
 
             return mechanism_named(self.mechanism, network, epsilon=self.epsilon, unit=unit)
         return label_first(network, target, self.epsilon, unit, counts.sensitive_rows if unit.n_is_public else None)
