@@ -14,7 +14,8 @@ from dpgraph.pages.blocks import Costs, Facts, Families, Intervals, Page, Sectio
 from dpgraph.pages.contents import drawn, neighbours, number, page_of, plain_graph, promise, whom
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.errors import ReleaseError
-from dpgraph.privacy.ledger.account import Ledger, Verification
+from dpgraph.privacy.ledger.account import Ledger
+from dpgraph.privacy.ledger.verification import Verification
 from dpgraph.privacy.records import PrivacyCost, decimal, exact
 from dpgraph.privacy.risk import Risk
 from dpgraph.structure.margins import Margins
