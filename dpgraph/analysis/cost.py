@@ -32,7 +32,7 @@ from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.additive.plans import parity_sensitivity
 from dpgraph.privacy.accounts import checked_unit
 from dpgraph.privacy.checks import Reals, check_whole
-from dpgraph.privacy.display import WIDTH, as_html, cell, escaped, plain
+from dpgraph.privacy.display import WIDTH, as_html, cell, data_frame, escaped, plain
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import Measurement
 from dpgraph.privacy.records import Number, PrivacyCost, PrivacyUnit, exact, exact_delta
@@ -100,17 +100,17 @@ class PrivacyReport:
     @cached_property
     def nodes(self) -> pd.DataFrame:
         """The cost of each family."""
-        return _frame(self.family_rows)
+        return data_frame(self.family_rows)
 
     @cached_property
     def mechanisms(self) -> pd.DataFrame:
         """The mechanisms compared."""
-        return _frame(self.mechanism_rows)
+        return data_frame(self.mechanism_rows)
 
     @cached_property
     def arcs(self) -> pd.DataFrame:
         """The cost of each arc; see ``arc_costs``."""
-        return _frame(self.arc_rows, COLUMNS)
+        return data_frame(self.arc_rows, COLUMNS)
 
     @cached_property
     def arc_rows(self) -> TableRows:
@@ -393,12 +393,6 @@ def compared(rows: TableRows) -> TableRows:
 def _scale(measured: Measurement) -> float:
     """The scale of a measurement's noise; 0 where the only cell is the total, which noise that sums to zero leaves."""
     return 0.0 if measured.cells == 1 and measured.law.sums_to_zero else measured.law.scale
-
-
-def _frame(rows: TableRows, columns: list[str] | None = None) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.DataFrame(rows, columns=columns)
 
 
 def mechanism_rows(priced: list[Candidate]) -> TableRows:

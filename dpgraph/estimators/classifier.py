@@ -50,6 +50,7 @@ from dpgraph.models.weighted import (
 )
 from dpgraph.privacy.accounting import Budget, budget_of
 from dpgraph.privacy.checks import check_whole
+from dpgraph.privacy.display import data_frame
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import CLASSIFIER, Event, Number, PrivacyUnit, Release, exact, exact_delta, joint_release
@@ -378,14 +379,12 @@ class _Plan:
 
     def _scored(self, codes: Codes, candidates: list[Candidate], purse: Budget) -> Release[Any]:
         """The noisy tables of each candidate's score by the label; rows are scored by released weights."""
-        import pandas as pd
-
         levels = {f"score {i}": list(range(one.bins)) for i, one in enumerate(candidates)}
         domain = Domain.of({**levels, "label": list(range(candidates[0].outcomes))})
         features = {name: codes.columns[name] for name in self.features}
         bins = {f"score {i}": one.bin_of(one.scores.of_rows(features)) for i, one in enumerate(candidates)}
         outcome = candidates[0].outcome_of(candidates[0].scores.of_rows(features), codes.columns[self.target])
-        scored = encode(pd.DataFrame({**bins, "label": outcome}), domain)
+        scored = encode(data_frame({**bins, "label": outcome}), domain)
         rows = Codes(domain, scored.columns, codes.cap)
         tables = Margins.of_tables(domain, [(name, "label") for name in bins])
         return release(count(rows, tables), self.share(JUDGED), budget=purse, noise=self.noise)
@@ -400,12 +399,10 @@ def _judged(place: int, candidate: Candidate, noisy: Any) -> Judged:
 
 def _chosen(candidates: list[Judged], provenance: Any) -> tuple[Any, pd.DataFrame]:
     """The first model, unless another is clearly better, and the table of all."""
-    import pandas as pd
-
     asked = [one.loss + (i > 0) * max(BETTER, 2 * one.noise) for i, one in enumerate(candidates)]
     best = min(range(len(candidates)), key=asked.__getitem__)
     rows = [(one.name, one.loss, one.noise, i == best) for i, one in enumerate(candidates)]
-    frame = pd.DataFrame(rows, columns=["model", "log_loss", "noise", "chosen"])
+    frame = data_frame(rows, columns=["model", "log_loss", "noise", "chosen"])
     return candidates[best].scores.model(provenance), frame
 
 
@@ -430,22 +427,20 @@ def world(domain: Domain, target: str, strength: float, rows: int, rng: np.rando
 
 def expected_scores(model: Any, domain: Domain, target: str, epsilon: Fraction, n: int, seed: int) -> pd.DataFrame:
     """The scores of naive Bayes, the classifier and a learned network of n rows: the mean over the worlds."""
-    import pandas as pd
-
     rows = min(n, MOST_ROWS)
     made: list[tuple[Any, ...]] = []
     for i, strength in enumerate(STRENGTHS):
         codes = world(domain, target, strength, rows + HELD, np.random.default_rng((seed, i)))
         held = {name: column[rows:] for name, column in codes.items()}
         train = {name: column[:rows] for name, column in codes.items()}
-        frame = pd.DataFrame({name: np.asarray(domain.levels(name), object)[train[name]] for name in domain.names})
+        frame = data_frame({name: np.asarray(domain.levels(name), object)[train[name]] for name in domain.names})
         exact = softmax(logistic(domain, target, train).of_rows({name: held[name] for name in domain.names}))
         made.append(("no privacy", np.inf, *_scores(exact, held[target])))
         for part in TRIED:
             for plan, fitted in _fitted(model, domain, target, epsilon * part * n / rows, frame).items():
                 found = _scores(fitted.predict_proba(held), held[target])
                 made.append((plan, float(epsilon * part), *found))
-    table: Any = pd.DataFrame(made, columns=["plan", "epsilon", "accuracy", "log_loss"])
+    table: Any = data_frame(made, columns=["plan", "epsilon", "accuracy", "log_loss"])
     table = table.groupby(["epsilon", "plan"], as_index=False)[["accuracy", "log_loss"]].mean()
     best = table.loc[table["plan"] == "no privacy", "accuracy"].iloc[0]
     return table.assign(within_a_point=table["accuracy"] >= best - POINT)
