@@ -19,14 +19,7 @@ import numpy.typing as npt
 
 from dpgraph.analysis.arcs import COLUMNS, arc_costs
 from dpgraph.analysis.candidates import Candidate, ranked, recommended
-from dpgraph.analysis.expected import (
-    checked_error,
-    distinct_tables,
-    expected_counts,
-    noise_allowed,
-    rows_needed,
-    table_errors,
-)
+from dpgraph.analysis.expected import expected_counts, noise_allowed, rows_needed, table_errors
 from dpgraph.lazy import provided
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.additive.plans import parity_sensitivity
@@ -163,7 +156,7 @@ class PrivacyReport:
         >>> 1.9 < report.n_for(0.05) / report.n_for(0.1) < 2.1
         True
         """
-        found = rows_needed(distinct_tables(self.shares, self._rmse), checked_error(error))
+        found = rows_needed(self.shares, self._rmse, error)
         if found == math.inf:
             raise ReleaseError(f"no number of rows gives an error of {error:g} at this epsilon")
         return math.ceil(found - 1e-6)
@@ -179,12 +172,11 @@ class PrivacyReport:
         Raises:
             ReleaseError: If the error is not a number between 0 and 1, or the report was made without n.
         """
-        checked_error(error)
         if self.n is None:
             raise ReleaseError("the error of tables depends on the number of rows; give n to privacy_cost")
         epsilon, counts, rmse = float(self.epsilon), expected_counts(self.shares, self.n), self._rmse
         for _ in range(ROUNDS):
-            epsilon /= noise_allowed(distinct_tables(self.shares, rmse), error, self.n)
+            epsilon /= noise_allowed(self.shares, rmse, error, self.n)
             priced = ranked(self.network, exact(f"{epsilon:.6g}"), self.delta, self.unit, counts)
             rmse = {family: math.sqrt(variance) for family, variance in recommended(priced).variances.items()}
         return epsilon

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.privacy.checks import Reals
+from dpgraph.privacy.checks import Reals, is_number
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.structure.network import Family
 
@@ -102,13 +102,17 @@ def worst_error(tables: Sequence[tuple[Reals, float]], n: float) -> float:
     return max(expected_variation(share * n, rmse) / n for share, rmse in tables)
 
 
-def rows_needed(tables: Sequence[tuple[Reals, float]], error: float) -> float:
+def rows_needed(shares: Mapping[Family, Reals], rmse: Mapping[Family, float], error: float) -> float:
     """The number of rows from which on no table errs by more; infinite where none suffices."""
+    _check_error(error)
+    tables = distinct_tables(shares, rmse)
     return _smallest(lambda n: worst_error(tables, n) <= error, 1.0, MOST_ROWS)
 
 
-def noise_allowed(tables: Sequence[tuple[Reals, float]], error: float, n: float) -> float:
+def noise_allowed(shares: Mapping[Family, Reals], rmse: Mapping[Family, float], error: float, n: float) -> float:
     """The factor by which the noise may grow, or must shrink if below 1, so that no table errs by more."""
+    _check_error(error)
+    tables = distinct_tables(shares, rmse)
 
     def within(shrunk: float) -> bool:
         return worst_error([(share, rmse / shrunk) for share, rmse in tables], n) <= error
@@ -116,11 +120,10 @@ def noise_allowed(tables: Sequence[tuple[Reals, float]], error: float, n: float)
     return 1 / _smallest(within, 1 / REACH, REACH)
 
 
-def checked_error(error: object) -> float:
-    """The error to reach, or a ReleaseError if it is not a number between 0 and 1."""
-    if isinstance(error, bool) or not isinstance(error, int | float) or not 0 < error < 1:
+def _check_error(error: object) -> None:
+    """Refuses an error to reach that is not a number between 0 and 1."""
+    if not is_number(error) or not 0 < error < 1:
         raise ReleaseError(f"error must be a number between 0 and 1, a total variation; got {error!r:.60}")
-    return float(error)
 
 
 def _smallest(holds: Callable[[float], bool], low: float, high: float) -> float:

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
 from dpgraph.estimators.fitting import Fit, check_learning, inference_seed, keep_names
 from dpgraph.estimators.learning import learn_network
@@ -48,7 +47,7 @@ from dpgraph.models.weighted import (
     rows_that_agree,
     softmax,
 )
-from dpgraph.privacy.accounting import Budget, budget_of
+from dpgraph.privacy.accounting import Budget, promised
 from dpgraph.privacy.checks import check_whole
 from dpgraph.privacy.display import data_frame
 from dpgraph.privacy.errors import ReleaseError
@@ -58,7 +57,6 @@ from dpgraph.privacy.release import check_memory, checked_source, release
 from dpgraph.privacy.scope import RowsRecord
 from dpgraph.statistics.counts import TableCounts, any_tables, count
 from dpgraph.statistics.rows.codes import Codes, encode
-from dpgraph.statistics.rows.features import is_unread
 from dpgraph.statistics.rows.persons import cap_rows
 from dpgraph.structure.domain import Domain, warn_of_many_levels
 from dpgraph.structure.joint import learning
@@ -170,11 +168,7 @@ class PrivateClassifier(DeclaredClassifier):
         Raises:
             DomainError: If the rows do not fit the domain.
         """
-        check_is_fitted(self, "model_")
-        if is_unread(X):
-            return self.model_.predict_proba(X)
-        domain = self.model_.network.domain
-        return self.model_.predict_proba(encode(self._frame(X, domain), domain.restrict(self.model_.features)).columns)
+        return self._probabilities(X)
 
     def plan(self, n: int, *, seed: int = 0) -> pd.DataFrame:
         """What naive Bayes, this classifier and a learned network can be expected to score with about n rows.
@@ -226,10 +220,9 @@ class _Plan:
     @classmethod
     def of(cls, settings: PrivateClassifier, domain: Domain, target: str) -> _Plan:
         """Reads and checks the settings; nothing is charged."""
-        epsilon, delta = exact(settings.epsilon), exact_delta(settings.delta)
         if settings.n is not None:
             check_whole("n", settings.n, 1, 2**53)
-        budget = budget_of(settings.budget, settings.unit, epsilon, delta)
+        epsilon, delta, budget = promised(settings.epsilon, settings.delta, settings.budget, settings.unit)
         if budget.group is not None:
             raise ReleaseError("PrivateClassifier needs a budget of all rows, not a group's")
         seed = inference_seed(settings.random_state)

@@ -337,17 +337,17 @@ def all_scores(noisy: NoisyOutcomes, interval: float) -> Iterator[tuple[str, Sco
             if len(task.classes) == 2:
                 yield from class_scores(noisy, task, 1, interval)
             if "log_loss" in task.scores:
-                yield "log-loss", _scaled(_mean(noisy, "log-loss", interval), task.largest_loss or 0.0)
+                yield "log-loss", _mean(noisy, "log-loss", task.largest_loss or 0.0, interval)
             if "brier" in task.scores:
-                yield "Brier score", _scaled(_mean(noisy, "brier", interval), 2.0)
+                yield "Brier score", _mean(noisy, "brier", 2.0, interval)
         case Regression() as task:
-            squared = _scaled(_mean(noisy, "squared error", interval), (task.largest_error or 0.0) ** 2)
+            squared = _mean(noisy, "squared error", (task.largest_error or 0.0) ** 2, interval)
             yield "mean squared error", squared
             estimate, low, high = (math.sqrt(part) for part in squared[:3])
             noise = squared.noise_sd / (2 * estimate) if estimate > 0 else 0.0  # by the slope at the estimate
             yield "root mean squared error", Score(estimate, low, high, noise)
         case Entries() as task:
-            loss = _scaled(_mean(noisy, "log-loss", interval), task.largest_loss or 0.0)
+            loss = _mean(noisy, "log-loss", task.largest_loss or 0.0, interval)
             yield "nats an entry", Score(-loss.estimate, -loss.high, -loss.low, loss.noise_sd)
 
 
@@ -500,8 +500,8 @@ def score_of_draws(draws: Reals, interval: float, none: bool, every: bool, noise
     return Score(float(middle), 0.0 if none else float(low), 1.0 if every else float(high), noise)
 
 
-def _mean(noisy: NoisyOutcomes, name: str, interval: float) -> Score:
-    """The mean of a loss between 0 and 1."""
+def _mean(noisy: NoisyOutcomes, name: str, largest: float, interval: float) -> Score:
+    """The mean of a loss between 0 and its largest value, which a release counts as 1."""
     rows, cells, squared = likely_row_numbers(noisy), _cells(noisy, name), _cells(noisy, f"{name} squared")
     total, squares = evidence(noisy, cells[0], (name, 1)), evidence(noisy, squared[0], (f"{name} squared", 1))
     m, weights = mean_law(total, squares, rows)
@@ -510,8 +510,5 @@ def _mean(noisy: NoisyOutcomes, name: str, interval: float) -> Score:
     best = m[[weights.argmax()]]
     if allows_zero(total, squares, rows, best, surprise(interval)):
         low = 0.0
-    return Score(float(middle), float(low), float(high), total.deviation / float(np.median(rows)))
-
-
-def _scaled(score: Score, largest: float) -> Score:
-    return Score(*(float(part) * largest for part in score))
+    noise = total.deviation / float(np.median(rows))
+    return Score(*(float(part) * largest for part in (middle, low, high, noise)))

@@ -331,17 +331,12 @@ class HiddenMarkovModel:
 
     def transition_frame(self) -> pd.DataFrame:
         """The mean transition matrix, a row for each state."""
-        import pandas as pd
-
-        names = pd.RangeIndex(self.n_states, name="state")
-        return pd.DataFrame(self.mean_transition, index=names, columns=pd.RangeIndex(self.n_states, name="next"))
+        return data_frame(self.mean_transition).rename_axis(index="state", columns="next")
 
     def emission_frame(self, name: str) -> pd.DataFrame:
         """The mean emissions of one of ``emitted``, a row for each state, a column for each level."""
-        import pandas as pd
-
-        columns = pd.Index(self.people.levels(name), name=name)
-        return pd.DataFrame(self.mean_emission(name), index=pd.RangeIndex(self.n_states, name="state"), columns=columns)
+        frame = data_frame(self.mean_emission(name), columns=list(self.people.levels(name)))
+        return frame.rename_axis(index="state", columns=name)
 
     def predict_fields(self, cells: Any = None, *, interval: float | None = None) -> pd.DataFrame:
         """P(level) of every field for an entry of some cells: the sequence and time columns, field, level, probability.

@@ -22,9 +22,9 @@ from dpgraph.inference.markov.sampler import (
     draw_markov,
 )
 from dpgraph.models.hmm import HiddenMarkovModel
-from dpgraph.models.state_choice import PARTS, SWEEPS, StateChoice, choose_states, states_tried
+from dpgraph.models.state_choice import PARTS, SWEEPS, choose_states, states_tried
 from dpgraph.privacy.errors import InferenceError
-from dpgraph.privacy.records import Provenance, Release, released_value
+from dpgraph.privacy.records import Release, released_value
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import NoisyCounts, Reals
@@ -110,8 +110,8 @@ def fit_hmm(
         named = match_labels(
             draw_markov(given, states, rng=rng, copies=chains, progress=tick, **numbers, **how), given.fields
         )
-    made = provenance, inference, sampler, choice
-    model = _model_of(named, value.network, sequence, time, given.fields, *made)
+    made: Any = {"provenance": provenance, "inference": inference, "sampler": sampler, "choice": choice}
+    model = _model_of(named, value.network, sequence, time, given.fields, **made)
     found = model.diagnostics
     if found["r_hat"] > MOST_R_HAT:
         warnings.warn(
@@ -128,32 +128,18 @@ def fit_hmm(
 
 
 def _model_of(
-    drawn: MarkovDraws, network: Network, sequence: str, time: str, fields: tuple[slice, ...],
-    provenance: Provenance | None, inference: str = "noise-aware", sampler: str = "blocked",
-    choice: StateChoice | None = None,
-) -> HiddenMarkovModel:  # fmt: skip
+    drawn: MarkovDraws, network: Network, sequence: str, time: str, fields: tuple[slice, ...], **how: Any
+) -> HiddenMarkovModel:
     """The model of some draws; a last field that is not the network's, a known number of entries, is left out."""
     columns = dict(zip(field_names(network, sequence, time), fields, strict=False))
 
     def by_field(array: Reals) -> FrozenMap[str, Reals]:
         return FrozenMap((name, array[..., part]) for name, part in columns.items())
 
-    return HiddenMarkovModel(
-        network,
-        sequence,
-        time,
-        drawn.transition,
-        by_field(drawn.emissions),
-        drawn.states,
-        drawn.log_joint,
-        drawn.entries.mean(axis=0),
-        inference,
-        sampler,
-        FrozenMap(drawn.acceptance),
-        provenance,
-        FrozenMap({}) if drawn.effects is None else by_field(drawn.effects),
-        choice,
-    )
+    how |= {"transition": drawn.transition, "emissions": by_field(drawn.emissions), "states": drawn.states}
+    how |= {"log_joint": drawn.log_joint, "entries": drawn.entries.mean(axis=0), "acceptance": drawn.acceptance}
+    how |= {} if drawn.effects is None else {"effects": by_field(drawn.effects)}
+    return HiddenMarkovModel(network, sequence, time, **how)
 
 
 def _held_out(given: LogEvidence, cells: Flags | None) -> LogEvidence:
@@ -241,7 +227,8 @@ def markov_baselines(
         states=one.states,
         effects=np.log(np.maximum(each.emissions, 1e-300)),
     )
+    made: Any = {"provenance": provenance, "inference": "noise-aware", "sampler": "blocked"}
     return {
-        name: _model_of(drawn, value.network, sequence, time, given.fields, provenance)
+        name: _model_of(drawn, value.network, sequence, time, given.fields, **made)
         for name, drawn in ((ONE_STATE, one), (BY_SEQUENCE, apart))
     }

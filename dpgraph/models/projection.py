@@ -266,7 +266,6 @@ def regression(
     {'intercept': 2.2, 'smoke=no': 2.4}
     """
     from dpgraph.inference.graphs.choosing import domain_of, learned_from, pairs_that_hold
-    from dpgraph.models.projection import least_squares, second_moments
 
     check_probability("interval", interval)
     check_choice("family", family, Link, error=InferenceError)

@@ -11,6 +11,7 @@ import numpy as np
 from dpgraph.inference.markov.evidence import LogEvidence
 from dpgraph.inference.markov.sampler import MarkovDraws, draw_markov, entries_estimate
 from dpgraph.models.markov_forecasts import sequence_laws
+from dpgraph.privacy.display import data_frame
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.structure.tables import Reals
 
@@ -50,11 +51,8 @@ class StateChoice:
         >>> StateChoice((1, 2), (-4.5, -4.4), (0.05, 0.0), 2).to_frame().loc[2, "chosen"]
         np.True_
         """
-        import pandas as pd
-
-        columns = {"score": self.scores, "deviation": self.deviations}
-        index = pd.Index(self.states, name="states")
-        return pd.DataFrame(columns, index=index).assign(chosen=index == self.chosen)
+        columns = {"score": self.scores, "deviation": self.deviations, "chosen": np.equal(self.states, self.chosen)}
+        return data_frame(columns, index=list(self.states)).rename_axis("states")
 
 
 def states_tried(given: LogEvidence, most: int) -> int:
