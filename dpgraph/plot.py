@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpgraph.analysis.cost import PrivacyReport, expected_counts, ranked
+from dpgraph.analysis.candidates import ranked
+from dpgraph.analysis.cost import PrivacyReport
+from dpgraph.analysis.expected import expected_counts
 from dpgraph.audit import Calibration
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior

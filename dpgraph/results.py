@@ -17,7 +17,8 @@ from dpgraph.lazy import lazy_names
 if TYPE_CHECKING:  # the one list of names, in the order data flows
     # isort: off
     # budgets and prices
-    from dpgraph.privacy.ledger.account import Ledger as Ledger, Verification as Verification
+    from dpgraph.privacy.ledger.account import Ledger as Ledger
+    from dpgraph.privacy.ledger.verification import Verification as Verification
     from dpgraph.privacy.ledger.store import LedgerRow as LedgerRow, Allowance as Allowance
     from dpgraph.privacy.accounts import Receipt as Receipt
     from dpgraph.privacy.records import PrivacyCost as PrivacyCost

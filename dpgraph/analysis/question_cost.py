@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpgraph.analysis.cost import mechanism_named
+from dpgraph.analysis.candidates import mechanism_named
 from dpgraph.inference.chains import progress_bar
 from dpgraph.inference.methods import Records, Tables
 from dpgraph.inference.network.by_records import tables_given_counts
@@ -30,7 +30,7 @@ from dpgraph.inference.queries.tables import UNDERFLOWN, DrawnTables
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import checked_unit
 from dpgraph.privacy.checks import Integers, Reals, check_whole, near
-from dpgraph.privacy.display import escaped
+from dpgraph.privacy.display import data_frame, escaped
 from dpgraph.privacy.errors import ConvergenceWarning, ReleaseError
 from dpgraph.privacy.records import Number, PrivacyUnit, exact, exact_delta
 from dpgraph.privacy.release import release
@@ -158,11 +158,9 @@ class QuestionCost:
         Raises:
             ReleaseError: If one of them is out of range.
         """
-        import pandas as pd
-
         found = [self.at(epsilon, n=n) for n in ([self.n] if ns is None else ns) for epsilon in epsilons]
         rows = [(float(one.epsilon), one.n, one.width, one.without_noise) for one in found]
-        return pd.DataFrame(rows, columns=["epsilon", "n", "width", "without noise"])
+        return data_frame(rows, columns=["epsilon", "n", "width", "without noise"])
 
     def at(self, epsilon: Number, *, n: int | None = None, progress: bool = False) -> QuestionCost:
         """The same question at another epsilon, or another number of rows."""

@@ -18,6 +18,7 @@ from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.additive.plans import weighted_design
 from dpgraph.privacy.checks import Reals, check_whole
+from dpgraph.privacy.display import data_frame
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.records import Number, PrivacyUnit, exact
 from dpgraph.structure.design import Bounded, LinearDesign
@@ -64,9 +65,7 @@ def regression_cost(
         for column, alone, together in zip(design.columns, np.sqrt(plain) * units, both, strict=False):
             ratio = together / alone if alone > 0 else math.inf
             rows.append((float(exact(budget)), int(size), column.name, alone, together, ratio, share))
-    import pandas as pd
-
-    return pd.DataFrame(rows, columns=["epsilon", "n", "coefficient", "without", "with", "ratio", "noise share"])
+    return data_frame(rows, columns=["epsilon", "n", "coefficient", "without", "with", "ratio", "noise share"])
 
 
 def _number_between(value: float, name: str, low: float, high: float) -> float:

@@ -31,6 +31,7 @@ from dpgraph.inference.network.queries import sample_codes
 from dpgraph.inference.posterior import posterior
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.checks import Reals, check_whole
+from dpgraph.privacy.display import data_frame
 from dpgraph.privacy.errors import ConvergenceWarning, DPGraphError, InferenceError
 from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.privacy.release import release
@@ -295,7 +296,6 @@ class _Study:
 
     def summary(self, outcomes: list[dict[str, npt.NDArray[Any]]]) -> Calibration:
         """Distances, coverages and errors over all trials."""
-        import pandas as pd
 
         def gathered(field: str) -> Reals:
             return np.stack([outcome[field] for outcome in outcomes]).astype(float)
@@ -307,7 +307,7 @@ class _Study:
             for place in np.ndindex(*self.network.shape(family[1:])):
                 given = ", ".join(f"{v}={levels(v)[i]}" for v, i in zip(family[1:], place, strict=True))
                 names += [(name, level, given) for level in levels(name)[:-1]]
-        frame = pd.DataFrame(names, columns=["variable", "level", "given"])
+        frame = data_frame(names, columns=["variable", "level", "given"])
         frame["ks"] = _uniform_distance(ranks)
         frame["coverage"] = gathered("inside").mean(axis=0)
         frame["rmse"] = np.sqrt(((gathered("mean") - gathered("truth")) ** 2).mean(axis=0))

@@ -28,6 +28,7 @@ from dpgraph.audit.checks import Check, Clock
 from dpgraph.audit.neighbours import Pair, Rows, statistics_of, telling_neighbours
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.composition import rho_of
+from dpgraph.privacy.display import data_frame
 from dpgraph.privacy.errors import InferenceError, ReleaseError
 from dpgraph.privacy.exact_loss import NoiseCall, RecordingNoise, check_same_call, difference, loss_of_calls
 from dpgraph.privacy.noise import SecureNoise
@@ -164,8 +165,6 @@ def pipeline_pairs(network: Network, unit: PrivacyUnit, rng: np.random.Generator
 
 def frame_of(network: Network, rows: Rows) -> pd.DataFrame:
     """Rows as a frame of the domain's levels; of a bin its middle, of a missing value NaN."""
-    import pandas as pd
-
     columns: dict[str, list[Any]] = {}
     for place, name in enumerate(network.domain.names):
         variable = network.domain[name]
@@ -173,7 +172,7 @@ def frame_of(network: Network, rows: Rows) -> pd.DataFrame:
         if isinstance(variable, Bins):
             levels = [*variable.middles, math.nan]
         columns[name] = [levels[row[place]] for row in rows]
-    return pd.DataFrame(columns, columns=list(network.domain.names))
+    return data_frame(columns, columns=list(network.domain.names))
 
 
 def traced(call: Callable[[], Any], budget: Budget) -> Trace:

@@ -19,7 +19,7 @@ from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.lattice import MapEstimate, PosteriorSample
 from dpgraph.privacy.checks import check_choice, check_whole, is_number
-from dpgraph.privacy.display import as_html
+from dpgraph.privacy.display import as_html, data_frame
 from dpgraph.privacy.errors import DPGraphError, InferenceError
 from dpgraph.privacy.records import Number, PrivacyUnit, exact, exact_delta
 from dpgraph.structure.network import Network
@@ -68,10 +68,8 @@ class AuditReport:
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each check: check, subject, verdict, found, sees, cannot see, seconds."""
-        import pandas as pd
-
         names = ["check", "subject", "verdict", "found", "sees", "cannot_see", "seconds"]
-        return pd.DataFrame(self.to_dict()["checks"], columns=names).rename(columns={"cannot_see": "cannot see"})
+        return data_frame(self.to_dict()["checks"], columns=names).rename(columns={"cannot_see": "cannot see"})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, with the numbers of each check."""

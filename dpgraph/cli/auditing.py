@@ -52,7 +52,7 @@ def audit(
     """
     page = None if html is None else writable(html, ".html")
     replayed = None if pipeline is None else function_of(pipeline)
-    from dpgraph.analysis.cost import mechanism_named
+    from dpgraph.analysis.candidates import mechanism_named
     from dpgraph.audit import report
 
     graph, unit = dg.read_network(network), dg.PrivacyUnit(asked.pop("neighbours"), asked.pop("rows_per_person"))

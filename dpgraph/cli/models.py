@@ -14,7 +14,7 @@ import dpgraph as dg
 from dpgraph.cli.budgets import Payer, charging, only_priced, opened, spends
 from dpgraph.cli.options import INTERVAL, JSON, OUT, OUT_PATH, choice, whole, writable
 from dpgraph.cli.output import delivering, plain, records, save_charged, say, show, show_json, telling, write_page
-from dpgraph.privacy.display import WIDTH, escaped
+from dpgraph.privacy.display import WIDTH, data_frame, escaped
 from dpgraph.waiting import at_terminal
 
 if TYPE_CHECKING:
@@ -103,8 +103,6 @@ def predict(model: str, rows: str | None, forecast: int | None, counts: bool, ra
 
     Programs that read the labels back need --raw if a level begins with = + - or @.
     """
-    import pandas as pd
-
     from dpgraph.files.atomic_write import write_text
     from dpgraph.files.spreadsheet import csv_text, harmless_frame
 
@@ -135,7 +133,7 @@ def predict(model: str, rows: str | None, forecast: int | None, counts: bool, ra
             found = fitted.predict_proba(rows, return_interval=several)
             table = _labels(fitted, found if several else (found,))
         case fitted if callable(getattr(fitted, "predict", None)):
-            table = pd.DataFrame({"prediction": fitted.predict(rows)})
+            table = data_frame({"prediction": fitted.predict(rows)})
         case _:
             raise dg.errors.InferenceError(
                 f"{model} predicts nothing row by row; make a model with: dpgraph fit naive-bayes"
@@ -162,12 +160,10 @@ def _of_naive_bayes(model: Any, rows: Any) -> Sequence[Any]:
 
 def _labels(model: Any, found: Sequence[Any]) -> pd.DataFrame:
     """The likeliest label of each row, the probability of each label, and where there are draws its interval."""
-    import pandas as pd
-
     levels = model.classes_.tolist()
     parts = zip(("P", "low", "high"), found, strict=False)
     columns = {f"{what}({level})": part[:, i] for what, part in parts for i, level in enumerate(levels)}
-    return pd.DataFrame({model.target: [levels[best] for best in found[0].argmax(axis=1)], **columns})
+    return data_frame({model.target: [levels[best] for best in found[0].argmax(axis=1)], **columns})
 
 
 @click.command()

@@ -185,7 +185,7 @@ def release(
 
     Algorithm 1 of Zhang et al. 2016 is --tables families --allocation uniform.
     """
-    from dpgraph.analysis.cost import mechanism_named
+    from dpgraph.analysis.candidates import mechanism_named
 
     graph = dg.read_network(network)
     epsilon, budget = payer.epsilon, payer.budget(delta)

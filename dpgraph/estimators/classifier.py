@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
 from dpgraph.estimators.fitting import Fit, check_learning, inference_seed, keep_names
 from dpgraph.estimators.learning import learn_network
@@ -48,8 +47,9 @@ from dpgraph.models.weighted import (
     rows_that_agree,
     softmax,
 )
-from dpgraph.privacy.accounting import Budget, budget_of
+from dpgraph.privacy.accounting import Budget, promised
 from dpgraph.privacy.checks import check_whole
+from dpgraph.privacy.display import data_frame
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import CLASSIFIER, Event, Number, PrivacyUnit, Release, exact, exact_delta, joint_release
@@ -57,7 +57,6 @@ from dpgraph.privacy.release import check_memory, checked_source, release
 from dpgraph.privacy.scope import RowsRecord
 from dpgraph.statistics.counts import TableCounts, any_tables, count
 from dpgraph.statistics.rows.codes import Codes, encode
-from dpgraph.statistics.rows.features import is_unread
 from dpgraph.statistics.rows.persons import cap_rows
 from dpgraph.structure.domain import Domain, warn_of_many_levels
 from dpgraph.structure.joint import learning
@@ -169,11 +168,7 @@ class PrivateClassifier(DeclaredClassifier):
         Raises:
             DomainError: If the rows do not fit the domain.
         """
-        check_is_fitted(self, "model_")
-        if is_unread(X):
-            return self.model_.predict_proba(X)
-        domain = self.model_.network.domain
-        return self.model_.predict_proba(encode(self._frame(X, domain), domain.restrict(self.model_.features)).columns)
+        return self._probabilities(X)
 
     def plan(self, n: int, *, seed: int = 0) -> pd.DataFrame:
         """What naive Bayes, this classifier and a learned network can be expected to score with about n rows.
@@ -225,10 +220,9 @@ class _Plan:
     @classmethod
     def of(cls, settings: PrivateClassifier, domain: Domain, target: str) -> _Plan:
         """Reads and checks the settings; nothing is charged."""
-        epsilon, delta = exact(settings.epsilon), exact_delta(settings.delta)
         if settings.n is not None:
             check_whole("n", settings.n, 1, 2**53)
-        budget = budget_of(settings.budget, settings.unit, epsilon, delta)
+        epsilon, delta, budget = promised(settings.epsilon, settings.delta, settings.budget, settings.unit)
         if budget.group is not None:
             raise ReleaseError("PrivateClassifier needs a budget of all rows, not a group's")
         seed = inference_seed(settings.random_state)
@@ -378,14 +372,12 @@ class _Plan:
 
     def _scored(self, codes: Codes, candidates: list[Candidate], purse: Budget) -> Release[Any]:
         """The noisy tables of each candidate's score by the label; rows are scored by released weights."""
-        import pandas as pd
-
         levels = {f"score {i}": list(range(one.bins)) for i, one in enumerate(candidates)}
         domain = Domain.of({**levels, "label": list(range(candidates[0].outcomes))})
         features = {name: codes.columns[name] for name in self.features}
         bins = {f"score {i}": one.bin_of(one.scores.of_rows(features)) for i, one in enumerate(candidates)}
         outcome = candidates[0].outcome_of(candidates[0].scores.of_rows(features), codes.columns[self.target])
-        scored = encode(pd.DataFrame({**bins, "label": outcome}), domain)
+        scored = encode(data_frame({**bins, "label": outcome}), domain)
         rows = Codes(domain, scored.columns, codes.cap)
         tables = Margins.of_tables(domain, [(name, "label") for name in bins])
         return release(count(rows, tables), self.share(JUDGED), budget=purse, noise=self.noise)
@@ -400,12 +392,10 @@ def _judged(place: int, candidate: Candidate, noisy: Any) -> Judged:
 
 def _chosen(candidates: list[Judged], provenance: Any) -> tuple[Any, pd.DataFrame]:
     """The first model, unless another is clearly better, and the table of all."""
-    import pandas as pd
-
     asked = [one.loss + (i > 0) * max(BETTER, 2 * one.noise) for i, one in enumerate(candidates)]
     best = min(range(len(candidates)), key=asked.__getitem__)
     rows = [(one.name, one.loss, one.noise, i == best) for i, one in enumerate(candidates)]
-    frame = pd.DataFrame(rows, columns=["model", "log_loss", "noise", "chosen"])
+    frame = data_frame(rows, columns=["model", "log_loss", "noise", "chosen"])
     return candidates[best].scores.model(provenance), frame
 
 
@@ -430,22 +420,20 @@ def world(domain: Domain, target: str, strength: float, rows: int, rng: np.rando
 
 def expected_scores(model: Any, domain: Domain, target: str, epsilon: Fraction, n: int, seed: int) -> pd.DataFrame:
     """The scores of naive Bayes, the classifier and a learned network of n rows: the mean over the worlds."""
-    import pandas as pd
-
     rows = min(n, MOST_ROWS)
     made: list[tuple[Any, ...]] = []
     for i, strength in enumerate(STRENGTHS):
         codes = world(domain, target, strength, rows + HELD, np.random.default_rng((seed, i)))
         held = {name: column[rows:] for name, column in codes.items()}
         train = {name: column[:rows] for name, column in codes.items()}
-        frame = pd.DataFrame({name: np.asarray(domain.levels(name), object)[train[name]] for name in domain.names})
+        frame = data_frame({name: np.asarray(domain.levels(name), object)[train[name]] for name in domain.names})
         exact = softmax(logistic(domain, target, train).of_rows({name: held[name] for name in domain.names}))
         made.append(("no privacy", np.inf, *_scores(exact, held[target])))
         for part in TRIED:
             for plan, fitted in _fitted(model, domain, target, epsilon * part * n / rows, frame).items():
                 found = _scores(fitted.predict_proba(held), held[target])
                 made.append((plan, float(epsilon * part), *found))
-    table: Any = pd.DataFrame(made, columns=["plan", "epsilon", "accuracy", "log_loss"])
+    table: Any = data_frame(made, columns=["plan", "epsilon", "accuracy", "log_loss"])
     table = table.groupby(["epsilon", "plan"], as_index=False)[["accuracy", "log_loss"]].mean()
     best = table.loc[table["plan"] == "no privacy", "accuracy"].iloc[0]
     return table.assign(within_a_point=table["accuracy"] >= best - POINT)

@@ -24,20 +24,20 @@ import numpy as np
 from sklearn.base import clone
 
 from dpgraph.estimators.evaluation import SCORES, evaluation_of, outcomes
-from dpgraph.estimators.fitting import NO_COLUMN, column_of
+from dpgraph.estimators.fitting import NO_COLUMN, column_of, without_persons
 from dpgraph.inference.arguments import check_probability
 from dpgraph.mechanisms.reproduction import HELD_OUT_FITS
 from dpgraph.models.evaluation import CrossValidation, Evaluation
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import Made
-from dpgraph.privacy.checks import Integers
+from dpgraph.privacy.checks import Integers, check_whole
 from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError
 from dpgraph.privacy.noise import Noise, SecureNoise
 from dpgraph.privacy.records import CROSS_VALIDATION, Event, Number, PrivacyCost, PrivacyUnit, combined_event, exact
 from dpgraph.privacy.release import checked_noise
 from dpgraph.privacy.scope import RowsRecord
 from dpgraph.statistics.rows.batches import person_name, refuse_clusters
-from dpgraph.statistics.rows.features import UNREADABLE, refuse_list, table_frame
+from dpgraph.statistics.rows.features import refuse_list, table_frame
 from dpgraph.structure.conversion import PublicWords, is_query, is_table
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.moments import Classification, ClassifierScore, Regression
@@ -157,15 +157,15 @@ def _validated(
     whole: Any = None
     parts: list[Event] = []
     for held_out in counted(range(folds)):
-        spent = exact_budget(plan.fit, unit)
+        spent = Budget(plan.fit.epsilon, plan.fit.delta, unit=unit)  # exactly one part, which cannot spend more
         model = prepared(estimator, plan.fit, spent, noise)
         model.fit(*rows.take(np.flatnonzero(fold != held_out)))
         parts += spent.events
         found = outcomes(model, *rows.take(np.flatnonzero(fold == held_out)), **judged, unit=unit)
         whole = found if whole is None else whole + found
-    spent, price = exact_budget(plan.evaluation, unit), plan.evaluation.epsilon
-    source: Any = SharedNoise(noise)
-    evaluation = evaluation_of(whole, epsilon=price, budget=spent, interval=interval, noise=source)
+    spent, source = Budget(plan.evaluation.epsilon, unit=unit), SharedNoise(noise)
+    asked: Any = {"epsilon": plan.evaluation.epsilon, "interval": interval, "noise": source}
+    evaluation = evaluation_of(whole, budget=spent, **asked)
     return evaluation, (*parts, *spent.events)
 
 
@@ -203,8 +203,7 @@ def _check(estimator: Any, budget: Any, folds: Any, person: Any) -> None:
         raise ReleaseError(f"cross_validate takes a Budget; got {type(budget).__name__}")
     if budget.group is not None:
         raise ReleaseError("cross_validate takes a budget of all rows, not one of Budget.parallel")
-    if isinstance(folds, bool) or not isinstance(folds, int) or folds < 2:
-        raise ReleaseError(f"folds must be a whole number, at least 2; got {folds!r}")
+    check_whole("folds", folds, 2)
     own, unit = settings.get("person"), budget.unit
     if unit.n_is_public and (person is not None or own is not None):
         raise DomainError(
@@ -218,11 +217,6 @@ def _check(estimator: Any, budget: Any, folds: Any, person: Any) -> None:
         )
     if own is not None and not (isinstance(person, str) and person == own):
         raise DomainError(f"the estimator's person is {own!r}; give cross_validate the same column")
-
-
-def exact_budget(price: PrivacyCost, unit: PrivacyUnit) -> Budget:
-    """A budget of exactly one part, so that the part cannot spend more."""
-    return Budget(price.epsilon, price.delta, unit=unit)
 
 
 def prepared(estimator: Any, price: PrivacyCost, budget: Budget, noise: Any) -> Any:
@@ -320,15 +314,10 @@ def readable(X: Any, y: Any, person: Any, *, keep: bool, strict: bool = False) -
     """
     refuse_clusters(X, y, person)
     refuse_list(X, strict)
-    table = _table(X)
-    ids = person
+    table, ids = _table(X), person
     if isinstance(person, str):
-        with PublicWords(UNREADABLE):
-            there = hasattr(table, "columns") and person in table.columns
-        if not there:
-            raise DomainError(f"person must name a column of X, or be one id a row; X has no column {person!r}")
-        ids = table[person]
-        table = table if keep else table.drop(columns=person)
+        rest, _, ids = without_persons(table, person)
+        table = table if keep else rest
     names = None if person is None else person_names(ids) if strict else person_ids(ids)
     target = y if y is None or hasattr(y, "iloc") else column_of(y, NO_COLUMN, strict=True)
     if any(part is not None and len(part) != len(table) for part in (target, names)):
@@ -386,12 +375,9 @@ def folds_by_person(persons: Sequence[str], folds: int, key: bytes) -> Integers:
     >>> found[0] == found[2]
     np.True_
     """
-    folded = {one: _hashed(one, key) % folds for one in set(persons)}
-    return np.array([folded[one] for one in persons], dtype=np.int64)
-
-
-def _hashed(one: str, key: bytes) -> int:
-    return int.from_bytes(hashlib.blake2b(one.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest())
+    words = {one: one.encode("utf-8", "surrogatepass") for one in persons}
+    hashed = {one: hashlib.blake2b(word, digest_size=8, key=key).digest() for one, word in words.items()}
+    return np.array([int.from_bytes(hashed[one]) % folds for one in persons], dtype=np.int64)
 
 
 def first_rows(persons: Sequence[str], rows_per_person: int) -> Integers:

@@ -13,11 +13,11 @@ from dpgraph.inference.discovery import Discovered, found_bins, found_levels
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.levels import PrivateLevels
-from dpgraph.privacy.accounting import Budget, budget_of
+from dpgraph.privacy.accounting import Budget, promised
 from dpgraph.privacy.checks import check_boolean, is_number
 from dpgraph.privacy.errors import DomainWarning, ReleaseError
 from dpgraph.privacy.noise import Noise
-from dpgraph.privacy.records import Event, Number, PrivacyUnit, Release, combined_event, exact, exact_delta
+from dpgraph.privacy.records import Event, Number, PrivacyUnit, Release, combined_event
 from dpgraph.privacy.release import release
 from dpgraph.privacy.scope import RowCap
 from dpgraph.statistics.counts import count, count_words
@@ -180,19 +180,10 @@ class Plan:
         return combined_event(events)
 
 
-def planned(
-    declaration: Mapping[str, Any],
-    *,
-    epsilon: Number,
-    delta: Number = 0,
-    budget: Budget | None = None,
-    unit: PrivacyUnit | None = None,
-    strict: bool = False,
-) -> Plan:
-    """The plan of ``discover`` by the same settings, all of them public."""
-    spend, slack = exact(epsilon), exact_delta(delta)
+def planned(declaration: Mapping[str, Any], *, strict: bool = False, **promise: Any) -> Plan:
+    """The plan of ``discover`` by the same settings, all of them public; ``promise`` are those of ``promised``."""
     check_boolean("strict", strict)
-    budget = budget_of(budget, unit, spend, slack)
+    epsilon, delta, budget = promised(**promise)
     declared = partial_domain(declaration)
     for name, one in declared.items() if strict else ():
         if isinstance(one, Numbers | Words) and not one.missing:
@@ -203,7 +194,7 @@ def planned(
     for condition in () if budget.group is None else budget.group.conditions:
         if known.get(condition.by) != condition.declaration:
             raise NetworkError(f"the budget is for the rows with {budget.group}: declare {condition.by!r} as there")
-    plan = Plan(declared, spend, slack, budget, strict)
+    plan = Plan(declared, epsilon, delta, budget, strict)
     plan.event  # noqa: B018  # a setting that does not fit is refused here
     return plan
 

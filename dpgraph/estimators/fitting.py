@@ -46,6 +46,7 @@ from dpgraph.statistics.rows.features import (
     refuse_list,
     refuse_other_shapes,
     table_frame,
+    with_column,
 )
 from dpgraph.statistics.rows.persons import KEY_BYTES, PersonCap
 from dpgraph.structure.conversion import PublicWords, array_of, is_query, is_table
@@ -85,7 +86,7 @@ def given_rows(
     estimator: Any, X: Any, y: Any, person: Any, names: Callable[[int], list[str]], *, public_y: bool, **settings: Any
 ) -> Given:
     """Reads X, y and persons of a fit; ``settings`` and ``names`` are those of ``feature_frame``."""
-    X, name, ids = _without_persons(X, person)
+    X, name, ids = without_persons(X, person)
     frame = feature_frame(estimator, X, names, reset=True, **settings)
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
@@ -138,7 +139,7 @@ def feature_frame(
     return array_frame(array, names(array.shape[1]), strict=strict)
 
 
-def _without_persons(X: Any, person: Any) -> tuple[Any, str | None, Any]:
+def without_persons(X: Any, person: Any) -> tuple[Any, str | None, Any]:
     """The features alone, the name of the column of persons if X has one, and one id a row, or None."""
     if person is None:
         return X, None, None
@@ -149,15 +150,6 @@ def _without_persons(X: Any, person: Any) -> tuple[Any, str | None, Any]:
         if frame is not None and list(frame.columns).count(person) == 1:
             return frame.drop(columns=person), person, frame[person].to_numpy(dtype=object)
     raise DomainError(f"person must name a column of X, or be one id a row; X has no column {person!r}")
-
-
-def with_column(frame: pd.DataFrame, name: str, values: npt.NDArray[Any], problem: str) -> pd.DataFrame:
-    """A table with one more column, its objects as they are."""
-    import pandas as pd
-
-    kind = object if values.dtype == object else None
-    with PublicWords(problem):
-        return frame.assign(**{name: pd.Series(values, frame.index, dtype=kind)})
 
 
 def rows_with_target(X: Any, y: Any, features: tuple[str, ...], target: str, *, strict: bool = False) -> Any:

@@ -11,11 +11,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from dpgraph.estimators.fitting import Fit, cap_for, check_learning, fit_budget, inference_seed, warn_if_drowned
-from dpgraph.inference.markov.sampler import check_fit, check_settings
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-from dpgraph.models.hmm import HiddenMarkovModel, hmm_network, markov_scores
-from dpgraph.models.markov_counts import MOST_STATES, check_choice, fit_hmm, markov_baselines
+from dpgraph.models.hmm import HiddenMarkovModel, cell_flags, hmm_network
+from dpgraph.models.markov_counts import MOST_STATES, check_room, check_settings_of_fit, fit_hmm, markov_baselines
+from dpgraph.models.markov_scores import markov_scores
 from dpgraph.privacy.accounting import Budget, cost
+from dpgraph.privacy.display import data_frame
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, Release, exact
@@ -23,7 +24,6 @@ from dpgraph.statistics.counts import count
 from dpgraph.statistics.rows.codes import encode
 from dpgraph.structure.domain import Domain, DomainError
 from dpgraph.structure.joint import learning
-from dpgraph.structure.network import Network
 from dpgraph.structure.tables import NoisyCounts
 
 if TYPE_CHECKING:
@@ -135,21 +135,24 @@ class PrivateHMM(BaseEstimator):
         with Fit(self) as fit:
             new = fit.new
             numbers = {"chains": self.chains, "iterations": self.iterations, "burn_in": self.burn_in}
-            check_choice(self.n_states, self.most_states, self.sequence_effects)
-            size = 1 if isinstance(self.n_states, str) else self.n_states
-            check_settings(size, self.sampler, self.inference, numbers)
+            chosen = self.n_states, self.most_states, self.sequence_effects
+            check_settings_of_fit(*chosen, self.sampler, self.inference, numbers)
             if self.domain is None:
                 raise DomainError(
                     "PrivateHMM needs domain=..., the declared levels of the sequence, the time and every field"
                 )
             network = hmm_network(Domain.of(self.domain), self.sequence, self.time)
-            hidden = self._cell_flags(network.domain, held_out)
+            shape = network.shape((self.sequence, self.time))
+            hidden = np.zeros(shape, bool)
+            if held_out is not None:
+                hidden = cell_flags(network.domain, self.sequence, self.time, held_out)
             mechanism = LaplaceMechanism(exact(self.epsilon), tables="maximal")
             seen = int((~hidden).sum())
-            if size > seen:
+            if not isinstance(self.n_states, str) and self.n_states > seen:
                 raise ReleaseError(f"n_states must be at most the {seen} cells learned from; got {self.n_states}")
             check_learning(self.inference, self.random_state)
-            self._check_memory(network)
+            columns = sum(network.domain.sizes.values()) - sum(shape)
+            check_room(shape, columns, *chosen, chains=self.chains, draws=self.iterations)
             budget = self._person_budget(mechanism, network.domain.strict)
             cap = cap_for(self.person, budget, None, self.noise)
             counts = count(log, network, person=cap, progress=self.progress)
@@ -177,7 +180,8 @@ class PrivateHMM(BaseEstimator):
         network = hmm_network(release.value.network.domain, sequence, time)
         new = cls(n_states, network.domain, release.event.epsilon, sequence, time, unit=release.unit, **settings)
         new.release_, new.privacy_cost_ = release, cost(release)
-        new._learn(release.map(lambda value: learning(value, network)), new._cell_flags(network.domain, None))
+        hidden = np.zeros(network.shape((sequence, time)), bool)
+        new._learn(release.map(lambda value: learning(value, network)), hidden)
         return new
 
     def _learn(self, released: Release[Any], hidden: npt.NDArray[np.bool_]) -> None:
@@ -191,16 +195,6 @@ class PrivateHMM(BaseEstimator):
         self.emissions_ = {name: model.emission_frame(name) for name in model.emitted}
         self.states_used_ = float(model.states_used.mean())
         self.diagnostics_, self.choice_ = model.diagnostics, model.choice
-
-    def _check_memory(self, network: Network) -> None:
-        """Refuses inference without room for it, before any row is counted."""
-        sequences, steps = network.shape((self.sequence, self.time))
-        columns = sum(network.domain.sizes.values()) - sequences - steps
-        auto = isinstance(self.n_states, str)
-        states = self.most_states if isinstance(self.n_states, str) else self.n_states
-        effects = auto if self.sequence_effects is None else self.sequence_effects
-        kept = {"chains": self.chains, "draws": self.iterations}
-        check_fit((sequences, steps), columns, states, effects=effects, **kept)
 
     def predict(self) -> pd.DataFrame:
         """The most probable state of each cell: the sequence and time columns, state, probability."""
@@ -248,11 +242,9 @@ class PrivateHMM(BaseEstimator):
         it (proofs.md P65). Rows: the model; ``"one state"``, independent fields; ``"fields given the sequence"``.
         Scored are entries in held-out cells, or all where no cell is held out.
         """
-        import pandas as pd
-
         models = {"model": self._fitted_model(), **self.baselines()}
         codes = encode(log, self._fitted_model().network.domain)
-        return pd.DataFrame([self._scores(model, codes) for model in models.values()], index=list(models))
+        return data_frame([self._scores(model, codes) for model in models.values()], index=list(models))
 
     def baselines(self) -> dict[str, HiddenMarkovModel]:
         """Independent fields, and fields given the sequence, learned from the same release; free.
@@ -288,10 +280,3 @@ class PrivateHMM(BaseEstimator):
         if unit.rows_per_person != self.rows_per_person:
             raise ReleaseError(f"rows_per_person is {self.rows_per_person}, but the unit is {unit}; make them equal")
         return budget
-
-    def _cell_flags(self, domain: Domain, cells: Any) -> npt.NDArray[np.bool_]:
-        flags = np.zeros((domain.sizes[self.sequence], domain.sizes[self.time]), bool)
-        if cells is not None:
-            codes = encode(cells, domain.restrict((self.sequence, self.time))).columns
-            flags[codes[self.sequence], codes[self.time]] = True
-        return flags

@@ -25,7 +25,7 @@ from dpgraph.inference.graphs.reading import read_families
 from dpgraph.inference.network.consistency import reconcile
 from dpgraph.inference.network.plug_in import BYTES_PER_CELL, BYTES_PER_FAMILY
 from dpgraph.mechanisms.selection.parents_choice import OneWays, ParentsChoice
-from dpgraph.privacy.accounting import Budget, budget_of
+from dpgraph.privacy.accounting import Budget, promised
 from dpgraph.privacy.checks import check_choice, check_whole
 from dpgraph.privacy.composition import Accounting, Filter, pure_within
 from dpgraph.privacy.errors import ReleaseError
@@ -39,8 +39,6 @@ from dpgraph.privacy.records import (
     PrivacyUnit,
     Release,
     combined_event,
-    exact,
-    exact_delta,
 )
 from dpgraph.privacy.release import BYTES_PER_NUMBER, BYTES_PER_TABLE, check_memory, checked_source, release
 from dpgraph.privacy.scope import RowsRecord
@@ -251,24 +249,19 @@ def planned_events(domain: Any, **settings: Any) -> Event:
 def learning_task(
     domain: Any,
     *,
-    epsilon: Number,
-    delta: Number = 0,
-    budget: Budget | None = None,
-    unit: PrivacyUnit | None = None,
     n: int | None = None,
     noise: Noise | None = None,
     constraints: Constraints | None = None,
     method: str = "auto",
+    **promise: Any,
 ) -> tuple[Learner, Task]:
-    """The method and the task of the settings of ``learn_network``, all of them public."""
+    """The method and the task of the settings of ``learn_network``, all public; ``promise``: those of ``promised``."""
     domain = Domain.of(domain)
     if len(domain.names) < 2:
         raise NetworkError("a graph needs two variables at least; the domain declares one")
     if n is not None:
         check_whole("n", n, 1, 2**53)
-    spend, slack = exact(epsilon), exact_delta(delta)
-    budget = budget_of(budget, unit, spend, slack)
-    task = Task(domain, spend, slack, budget, constraints_within(constraints, domain), n, noise=noise)
+    task = Task(domain, *promised(**promise), constraints_within(constraints, domain), n, noise=noise)
     check_choice("method", method, ["auto", *METHODS])
     name, reason = best_method(task) if method == "auto" else (method, task.reason)
     return METHODS[name], replace(task, reason=reason)
@@ -318,6 +311,5 @@ def noise_shares(task: Task) -> tuple[float, float, float]:
     sizes, n = task.domain.sizes, float(task.n or 1)
     both = [sizes[one] * sizes[other] for one, other in combinations(task.domain.names, 2)]
     half = sum(both) / len(both) / (2 * n)
-    moved = task.budget.unit.rows_per_person * (2 if task.budget.unit.n_is_public else 1)
     tables, choice = expected_noise(task)
-    return half * moved * len(both) / float(task.epsilon), half * tables, choice / n
+    return half * _moved(task.budget.unit) * len(both) / float(task.epsilon), half * tables, choice / n

@@ -13,26 +13,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from dpgraph.estimators.fitting import (
-    Fit,
-    Given,
-    cap_for,
-    check_learning,
-    check_target_name,
-    column_of,
-    feature_frame,
-    given_rows,
-    holds_target,
-    inference_seed,
-    keep_names,
-    name_of,
-    named_column,
-    named_in_rows,
-    one_epsilon,
-    scored,
-    target_name,
-    warn_if_drowned,
-)
+from dpgraph.estimators import fitting
 from dpgraph.inference.arguments import check_above_zero
 from dpgraph.inference.classifier.posterior import check_classifier, classifier_posterior
 from dpgraph.inference.network.plug_in import check_posterior, plug_in_posterior
@@ -66,13 +47,13 @@ class DeclaredClassifier(ClassifierMixin, BaseEstimator):
     def _read_rows(self, X: Any, y: Any, person: Any) -> tuple[Any, Domain, str, str | None]:
         """Rows with the target, their domain, the target and the column of persons."""
         declared = self._declared()
-        if holds_target(X, y, declared=declared is not None):
+        if fitting.holds_target(X, y, declared=declared is not None):
             if declared is None:
                 raise DomainError(
                     "domain must be a Domain for a path, a query or a table on a cluster; "
                     f'"infer", by name, takes a table; got {self.domain!r}'
                 )
-            target = named_column(y)
+            target = fitting.named_column(y)
             if self.target is not None and target != self.target:
                 raise DomainError(f"y names {target!r}, and the target is {self.target!r}")
             _check_labels(declared, target)
@@ -80,7 +61,9 @@ class DeclaredClassifier(ClassifierMixin, BaseEstimator):
         public = declared is None
         settings: Any = {"public": public, "declared": None if declared is None else declared.names}
         settings["strict"] = declared is not None and declared.strict
-        given = given_rows(self, X, y, person, lambda many: self._names(many, declared, y), public_y=public, **settings)
+        given = fitting.given_rows(
+            self, X, y, person, lambda many: self._names(many, declared, y), public_y=public, **settings
+        )
         domain, target = self._inferred(given, y) if declared is None else self._checked(declared, given, y)
         _check_labels(domain, target)
         rows, whose = given.rows(target)
@@ -106,7 +89,7 @@ class DeclaredClassifier(ClassifierMixin, BaseEstimator):
         """Names for the columns of an array: the declared variables in order, without the target."""
         if declared is None:
             return [f"x{i}" for i in range(features)]
-        names, target = declared.names, name_of(y) if self.target is None else self.target
+        names, target = declared.names, fitting.name_of(y) if self.target is None else self.target
         if target not in names:
             has = "has no name" if target is None else "has a name that is not declared"
             raise DomainError(
@@ -121,9 +104,9 @@ class DeclaredClassifier(ClassifierMixin, BaseEstimator):
             )
         return list(named)
 
-    def _checked(self, declared: Domain, given: Given, y: Any) -> tuple[Domain, str]:
+    def _checked(self, declared: Domain, given: fitting.Given, y: Any) -> tuple[Domain, str]:
         left = [name for name in declared.names if name not in given.frame.columns]
-        said = self.target or name_of(y)
+        said = self.target or fitting.name_of(y)
         if len(left) != 1:
             absent = ", ".join(name for name in left if name != said)
             dropped = f": X.drop(columns={said!r})" if said else ""
@@ -133,10 +116,10 @@ class DeclaredClassifier(ClassifierMixin, BaseEstimator):
             raise DomainError(
                 f"target is {self.target!r}, but the declared variable that X does not hold is {left[0]!r}"
             )
-        check_target_name(y, left[0])
+        fitting.check_target_name(y, left[0])
         return declared, left[0]
 
-    def _inferred(self, given: Given, y: Any) -> tuple[Domain, str]:
+    def _inferred(self, given: fitting.Given, y: Any) -> tuple[Domain, str]:
         """A domain read off the rows, and the target's name."""
         from dpgraph.statistics.rows.features import domain_of_rows
 
@@ -147,18 +130,27 @@ class DeclaredClassifier(ClassifierMixin, BaseEstimator):
             stacklevel=4,
         )
         columns = given.frame.columns
-        target = target_name(getattr(y, "name", None), columns) if self.target is None else self.target
+        target = fitting.target_name(getattr(y, "name", None), columns) if self.target is None else self.target
         if target in columns:
             raise DomainError(f"target is {target!r}, which is a column of X; leave it out of X")
         if self.target is not None:
-            check_target_name(y, target)
+            fitting.check_target_name(y, target)
         levels = {target: list(np.unique(given.values))}
         return Domain.of({**domain_of_rows(given.frame).variables, **levels}), target
 
-    def _frame(self, X: Any, domain: Domain) -> Any:
+    def _frame(self, X: Any) -> Any:
         features, public = self.model_.features, isinstance(self.domain, str)
-        settings: Any = {"public": public, "strict": domain.strict, "declared": None if public else features}
-        return feature_frame(self, X, lambda _: list(features), reset=False, **settings)
+        settings: Any = {"public": public, "declared": None if public else features}
+        settings["strict"] = self.model_.network.domain.strict
+        return fitting.feature_frame(self, X, lambda _: list(features), reset=False, **settings)
+
+    def _probabilities(self, X: Any) -> Any:
+        """P(label | features) of each row."""
+        check_is_fitted(self, "model_")
+        if is_unread(X):
+            return self.model_.predict_proba(X)
+        domain = self.model_.network.domain.restrict(self.model_.features)
+        return self.model_.predict_proba(encode(self._frame(X), domain).columns)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The most probable label of each row."""
@@ -175,12 +167,12 @@ class DeclaredClassifier(ClassifierMixin, BaseEstimator):
             DomainError: If the rows do not fit the model, or y does not fit them.
         """
         check_is_fitted(self, "model_")
-        if named_in_rows(X, y, self.model_.target):
+        if fitting.named_in_rows(X, y, self.model_.target):
             model = self.model_
             codes = dict(encode(X, model.network.domain.restrict((*model.features, model.target))).columns)
             truth = codes.pop(model.target)
-            return scored(accuracy_score, truth, model.predict_proba(codes).argmax(axis=1), sample_weight)
-        return scored(accuracy_score, column_of(y), self.predict(X), sample_weight)
+            return fitting.scored(accuracy_score, truth, model.predict_proba(codes).argmax(axis=1), sample_weight)
+        return fitting.scored(accuracy_score, fitting.column_of(y), self.predict(X), sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -288,7 +280,7 @@ class PrivateNaiveBayes(DeclaredClassifier):
             OwnBudgetWarning: At the second, fourth, eighth ... fit of the same variables without ``budget``.
             PrivacyLeakWarning: If an earlier step of a scikit-learn pipeline is fitted to the rows.
         """
-        with Fit(self) as fit:
+        with fitting.Fit(self) as fit:
             new = fit.new
             new._check_settings()
             rows, domain, target, whose = new._read_rows(X, y, person)
@@ -298,20 +290,20 @@ class PrivateNaiveBayes(DeclaredClassifier):
                 check_posterior(network)
             else:
                 check_classifier(network, self.prior)
-            cap = cap_for(whose, self.budget, self.unit, self.noise)
+            cap = fitting.cap_for(whose, self.budget, self.unit, self.noise)
             counts = count(rows, network, person=cap, progress=self.progress)
             released = fit.release(counts, new._planned(network, target, counts), X)
             if self.inference == "plug-in":
                 learned = plug_in_posterior(released.value, prior=self.prior, counts="expected")
                 new.posterior_ = replace(learned, provenance=released.provenance)
             else:
-                seed = inference_seed(self.random_state)
+                seed = fitting.inference_seed(self.random_state)
                 new.posterior_ = classifier_posterior(released, target, prior=self.prior, seed=seed)
             new.model_ = NaiveBayes(target, new.posterior_.mean(), new.posterior_)
-            warn_if_drowned(released.value)
+            fitting.warn_if_drowned(released.value)
             new.classes_ = np.array(domain.levels(target))
             if rows is X:
-                keep_names(new, new.model_.features)
+                fitting.keep_names(new, new.model_.features)
         return self
 
     @classmethod
@@ -321,16 +313,16 @@ class PrivateNaiveBayes(DeclaredClassifier):
         ``prior`` and ``random_state`` are those of the class; refusals are those of ``NaiveBayes.from_release``.
         """
         settings: Any = {"prior": prior, "random_state": random_state, "unit": release.unit, "target": target}
-        model = NaiveBayes.from_release(release, target, prior=prior, seed=inference_seed(random_state))
+        model = NaiveBayes.from_release(release, target, prior=prior, seed=fitting.inference_seed(random_state))
         new = cls(model.probabilities.network.domain, release.event.epsilon, **settings)
         new.release_, new.privacy_cost_ = release, cost(release)
         new.model_, new.posterior_, new.classes_ = model, model.posterior, model.classes_
-        keep_names(new, model.features)
+        fitting.keep_names(new, model.features)
         return new
 
     def _check_settings(self) -> None:
         """Refuses bad settings before any row is read."""
-        check_learning(self.inference, self.random_state)
+        fitting.check_learning(self.inference, self.random_state)
         check_above_zero("prior", self.prior)
         if isinstance(self.mechanism, str) and self.mechanism in MECHANISMS:
             exact(self.epsilon)
@@ -338,7 +330,7 @@ class PrivateNaiveBayes(DeclaredClassifier):
             names, hint = ", ".join(map(repr, MECHANISMS)), near(self.mechanism, MECHANISMS)
             raise ReleaseError(f"mechanism must be one of {names} or a mechanism value; got {self.mechanism!r}{hint}")
         else:
-            one_epsilon(self.mechanism, self.epsilon)
+            fitting.one_epsilon(self.mechanism, self.epsilon)
 
     def _planned(self, network: Network, target: str, counts: Counts) -> Any:
         """The mechanism value, by public values alone: the number of rows counts where the unit makes it public."""
@@ -346,7 +338,7 @@ class PrivateNaiveBayes(DeclaredClassifier):
         if not isinstance(self.mechanism, str):
             return self.mechanism
         if self.mechanism != "laplace":
-            from dpgraph.analysis.cost import mechanism_named
+            from dpgraph.analysis.candidates import mechanism_named
 
             return mechanism_named(self.mechanism, network, epsilon=self.epsilon, unit=unit)
         return label_first(network, target, self.epsilon, unit, counts.sensitive_rows if unit.n_is_public else None)
@@ -369,11 +361,9 @@ class PrivateNaiveBayes(DeclaredClassifier):
             InferenceError: If the interval is not a probability.
         """
         check_is_fitted(self, "model_")
-        domain, features = self.model_.network.domain, self.model_.features
-        if return_interval:
-            some = is_table(X) and not set(features) <= {str(name) for name in getattr(X, "column_names", X.columns)}
-            frame = X if some or is_unread(X) else self._frame(X, domain)
-            return self.model_.predict_proba(frame, return_interval=True, interval=interval)
-        if is_unread(X):
-            return self.model_.predict_proba(X)
-        return self.model_.predict_proba(encode(self._frame(X, domain), domain.restrict(features)).columns)
+        if not return_interval:
+            return self._probabilities(X)
+        names = {str(name) for name in getattr(X, "column_names", X.columns)} if is_table(X) else None
+        some = names is not None and not set(self.model_.features) <= names
+        frame = X if some or is_unread(X) else self._frame(X)
+        return self.model_.predict_proba(frame, return_interval=True, interval=interval)

@@ -13,23 +13,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from dpgraph.estimators.fitting import (
-    Fit,
-    cap_for,
-    check_learning,
-    check_target_name,
-    column_of,
-    feature_frame,
-    given_rows,
-    holds_target,
-    inference_seed,
-    keep_names,
-    named_column,
-    named_in_rows,
-    one_epsilon,
-    scored,
-    target_name,
-)
+from dpgraph.estimators import fitting
 from dpgraph.inference.posterior import posterior
 from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.inference.regression.prior import RegressionPrior
@@ -130,13 +114,13 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
                 charged.
             ReleaseError, BudgetExceededError: If a setting or the release is refused; nothing is charged.
         """
-        with Fit(self) as fit:
+        with fitting.Fit(self) as fit:
             new = fit.new
             mechanism = new._checked_mechanism()
             rows, design, whose = new._read_design(X, y, person)
             prior = RegressionPrior() if self.prior is None else self.prior
             prior.centre(design)
-            cap = cap_for(whose, self.budget, self.unit, self.noise)
+            cap = fitting.cap_for(whose, self.budget, self.unit, self.noise)
             moments = regression_moments(rows, design, person=cap, progress=self.progress)
             released = fit.release(moments, mechanism, X)
             if callable(getattr(mechanism, "model_of", None)):
@@ -144,7 +128,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
                 new.design_, new.coefficients_ = new.model_.design, new.model_.coefficients()
             else:
                 settings: Any = {"method": "plug-in" if self.inference == "plug-in" else "auto", "draws": self.draws}
-                settings |= {"seed": inference_seed(self.random_state), "progress": self.progress}
+                settings |= {"seed": fitting.inference_seed(self.random_state), "progress": self.progress}
                 learned = posterior(released, prior=prior, **settings)
                 assert isinstance(learned, RegressionDraws)
                 new.posterior_, new.design_, new.diagnostics_ = learned, learned.design, learned.diagnostics
@@ -152,27 +136,27 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             means = new.coefficients_["mean"].to_numpy()
             new.intercept_, new.coef_ = float(means[0]), means[1:]
             if rows is X:
-                keep_names(new, design.features)
+                fitting.keep_names(new, design.features)
         return self
 
     def _read_design(self, X: Any, y: Any, person: Any) -> tuple[Any, LinearDesign, str | None]:
         """Rows with the target, their design, and the column of persons."""
         declared, intercept = DeclaredBounds(self.bounds_X, self.bounds_y), bool(self.fit_intercept)
-        if holds_target(X, y, declared=declared.by_name is not None):
-            return X, declared.design_in_place(named_column(y), intercept, self.strict), person
+        if fitting.holds_target(X, y, declared=declared.by_name is not None):
+            return X, declared.design_in_place(fitting.named_column(y), intercept, self.strict), person
         settings: Any = {"strict": self.strict, "declared": declared.by_name, "public": isinstance(self.bounds_X, str)}
-        given = given_rows(self, X, y, person, declared.names, public_y=declared.infer, **settings)
+        given = fitting.given_rows(self, X, y, person, declared.names, public_y=declared.infer, **settings)
         frame, name = given.frame, getattr(y, "name", None)
         declared.check_count(frame.shape[1])
         if isinstance(self.bounds_X, LinearDesign):
-            check_target_name(y, self.bounds_X.target)
+            fitting.check_target_name(y, self.bounds_X.target)
         elif isinstance(name, str) and name in frame.columns:
             raise DomainError(
                 f"y is {name!r}, which is a feature as well, and would predict itself: leave it out of bounds_X and of "
                 f"X, X.drop(columns={name!r}); of another column of that name give y.rename(...)"
             )
         values = given.values.astype(np.float64) if declared.infer else given.values
-        design = declared.design(frame, (target_name(name, frame.columns), values), intercept, self.strict)
+        design = declared.design(frame, (fitting.target_name(name, frame.columns), values), intercept, self.strict)
         rows, whose = given.rows(design.target)
         return rows, design, whose
 
@@ -199,11 +183,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             DomainError: If the rows do not fit the model, or y does not fit them.
         """
         check_is_fitted(self, "model_")
-        if named_in_rows(X, y, self.design_.target):
+        if fitting.named_in_rows(X, y, self.design_.target):
             read, kept = judged_columns(X, self.design_)
             truth = read.pop(self.design_.target)
-            return scored(r2_score, truth[kept], self.model_.predict(read)[kept], sample_weight)
-        return scored(r2_score, column_of(y), self.predict(X), sample_weight)
+            return fitting.scored(r2_score, truth[kept], self.model_.predict(read)[kept], sample_weight)
+        return fitting.scored(r2_score, fitting.column_of(y), self.predict(X), sample_weight)
 
     def predict_interval(self, X: Any, probability: float = 0.9) -> Reals:
         """The central predictive interval of each row, shape (rows, 2), in the target's units.
@@ -232,7 +216,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
     def _checked_mechanism(self) -> Any:
         """The mechanism; refuses bad settings before any row is read."""
-        check_learning(self.inference, self.random_state)
+        fitting.check_learning(self.inference, self.random_state)
         if self.prior is not None and not isinstance(self.prior, RegressionPrior):
             raise ReleaseError(f"prior must be a RegressionPrior; got {self.prior!r}")
         check_whole("draws", self.draws)
@@ -241,7 +225,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         if self.prior is not None and callable(getattr(self.mechanism, "model_of", None)):
             raise ReleaseError("prior is for noisy sums; that of sampled weights is RegressionSample(precision=...)")
         if callable(getattr(self.mechanism, "randomise", None)):
-            one_epsilon(self.mechanism, self.epsilon)
+            fitting.one_epsilon(self.mechanism, self.epsilon)
             return self.mechanism
         raise ReleaseError(f'mechanism must be "laplace" or a mechanism value; got {self.mechanism!r}')
 
@@ -251,7 +235,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         names, public = list(self.design_.features), isinstance(self.bounds_X, str)
         named = None if DeclaredBounds(self.bounds_X, self.bounds_y).by_name is None else names
         settings: Any = {"public": public, "strict": self.strict, "declared": named}
-        frame = feature_frame(self, X, lambda _: names, reset=False, **settings)
+        frame = fitting.feature_frame(self, X, lambda _: names, reset=False, **settings)
         absent = [name for name in names if name not in frame.columns]
         if absent:
             raise DomainError(f"no column {', '.join(map(repr, absent))}")
@@ -322,7 +306,10 @@ class DeclaredBounds:
             return self.bounds_X
         if isinstance(bounds, str):
             bounds = self._read_off({target[0]: target[1]}, "bounds_y")[target[0]]
-        return _design(features, target[0], bounds, intercept, strict)
+        try:
+            return LinearDesign(features, target[0], bounds, intercept=intercept, strict=strict)
+        except NetworkError as error:
+            raise DomainError(str(error)) from None
 
     def design_in_place(self, target: str, intercept: bool, strict: bool = False) -> LinearDesign:
         """The design of rows that stay where they lie, so that nothing is read off them."""
@@ -337,15 +324,14 @@ class DeclaredBounds:
             )
         features = {name: value for name, value in by_name.items() if name != target}
         try:
-            alike = target not in by_name or feature_of(target, by_name[target]) == bounds_of(target, self.bounds_y)
+            if target in by_name and feature_of(target, by_name[target]) != bounds_of(target, self.bounds_y):
+                raise DomainError(
+                    f"y names {target!r}, which bounds_X declares otherwise than bounds_y: name the column to predict, "
+                    "and leave it out of bounds_X"
+                )
+            return LinearDesign(features, target, self.bounds_y, intercept=intercept, strict=strict)
         except NetworkError as error:
             raise DomainError(str(error)) from None
-        if not alike:
-            raise DomainError(
-                f"y names {target!r}, which bounds_X declares otherwise than bounds_y: name the column to predict, and "
-                "leave it out of bounds_X"
-            )
-        return _design(features, target, self.bounds_y, intercept, strict)
 
     def _features(self, frame: pd.DataFrame) -> dict[str, Any]:
         declared = self.by_name or self.bounds_X
@@ -369,10 +355,3 @@ class DeclaredBounds:
         )
         ends = {column: (float(np.min(v)), float(np.max(v))) for column, v in columns.items()}
         return {column: (low, high if high > low else low + 1.0) for column, (low, high) in ends.items()}
-
-
-def _design(features: Mapping[str, Any], target: str, bounds: Any, intercept: bool, strict: bool) -> LinearDesign:
-    try:
-        return LinearDesign(features, target, bounds, intercept=intercept, strict=strict)
-    except NetworkError as error:
-        raise DomainError(str(error)) from None

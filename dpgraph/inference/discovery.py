@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpgraph.privacy.checks import Integers, Reals
-from dpgraph.privacy.display import as_html, counted, summary
+from dpgraph.privacy.display import as_html, counted, data_frame, summary
 from dpgraph.privacy.records import PrivacyCost, Provenance, Release, joined
 from dpgraph.structure.domain import MISSING, OTHER, Bins, Categories, Domain, Numbers, Words, closed
 from dpgraph.structure.frozen import FrozenMap
@@ -50,7 +50,6 @@ class Discovered:
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each variable: levels, how they are known, and by which release at which cost."""
-        import pandas as pd
 
         def row(name: str) -> dict[str, Any]:
             at = self.sources.get(name)
@@ -63,7 +62,7 @@ class Discovered:
                 "cost of the release": "" if paid is None else str(PrivacyCost(paid.event.epsilon, paid.event.delta)),
             }
 
-        return pd.DataFrame([row(name) for name in self.domain.names]).set_index("variable")
+        return data_frame([row(name) for name in self.domain.names]).set_index("variable")
 
     @property
     def remarks(self) -> tuple[str, ...]:

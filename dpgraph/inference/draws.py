@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from dpgraph.inference.arguments import check_whole_number, generator, tails
 from dpgraph.inference.chains import effective_size, r_hat
-from dpgraph.privacy.display import as_html, summary
+from dpgraph.privacy.display import as_html, data_frame, summary
 from dpgraph.privacy.errors import ConvergenceWarning, PriorWarning
 from dpgraph.privacy.records import Provenance
 from dpgraph.structure.frozen import FrozenMap, frozen_array
@@ -123,15 +123,13 @@ class Draws:
 
     def to_frame(self, probability: float = 0.9) -> pd.DataFrame:
         """A row for each entry: its labels, and in the last four columns mean, sd, low and high."""
-        import pandas as pd
-
         rows: list[dict[str, Any]] = []
         for name, ends in self.interval(probability).items():
             drawn = self.flat(name)
             numbers = np.stack([np.ravel(each) for each in (drawn.mean(axis=0), drawn.std(axis=0), *ends)], axis=1)
             for label, four in zip(self.labels(name), numbers.tolist(), strict=True):
                 rows.append(label | dict(zip(("mean", "sd", "low", "high"), four, strict=True)))
-        return pd.DataFrame(rows)
+        return data_frame(rows)
 
     @property
     def are_chains(self) -> bool:

@@ -28,7 +28,7 @@ from dpgraph.inference.counts.noisy_counts import (
 )
 from dpgraph.inference.simplex import onto_simplex
 from dpgraph.privacy.checks import near
-from dpgraph.privacy.display import as_html
+from dpgraph.privacy.display import as_html, data_frame
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, Release
 from dpgraph.structure.frozen import FrozenMap
@@ -94,10 +94,8 @@ class Evaluation:
 
     def to_frame(self) -> pd.DataFrame:
         """The scores: score, estimate, low, high, noise_sd."""
-        import pandas as pd
-
         rows = [(name, *score) for name, score in self.scores.items()]
-        return pd.DataFrame(rows, columns=["score", "estimate", "low", "high", "noise_sd"])
+        return data_frame(rows, columns=["score", "estimate", "low", "high", "noise_sd"])
 
     @cached_property
     def confusion(self) -> pd.DataFrame:
@@ -108,8 +106,6 @@ class Evaluation:
         Raises:
             InferenceError: If it was not released.
         """
-        import pandas as pd
-
         noisy, task = self._block("confusion")
         size, points, cells = len(task.classes), lattice(3), _cells(noisy, "confusion")
         table, diagonal, rows = cells.reshape(size, size), np.eye(size, dtype=bool), likely_row_numbers(noisy)
@@ -130,7 +126,7 @@ class Evaluation:
             noise = (own.deviation**-2 + left.deviation**-2) ** -0.5 / float(np.median(rows))
             score = score_of_draws(draws, self.interval, none, False, noise)
             found.append((task.classes[truth], task.classes[predicted], *score[:3]))
-        frame = pd.DataFrame(found, columns=["truth", "prediction", "estimate", "low", "high"])
+        frame = data_frame(found, columns=["truth", "prediction", "estimate", "low", "high"])
         share = onto_simplex(frame["estimate"].to_numpy())  # no further from the true shares, whatever these are
         return frame.assign(estimate=share, low=np.minimum(frame["low"], share), high=np.maximum(frame["high"], share))
 
@@ -144,8 +140,6 @@ class Evaluation:
         Raises:
             InferenceError: If it is no classifier's, or nothing of it was released.
         """
-        import pandas as pd
-
         task = self.release.value.description.task
         if not isinstance(task, Classification):
             raise InferenceError("only a classifier has scores of each class")
@@ -155,7 +149,7 @@ class Evaluation:
             for k in ((1,) if size == 2 else range(size))
             for name, score in class_scores(one, task, k, self.interval)
         ]
-        return pd.DataFrame(rows, columns=["class", "score", "estimate", "low", "high", "noise_sd"])
+        return data_frame(rows, columns=["class", "score", "estimate", "low", "high", "noise_sd"])
 
     @cached_property
     def thresholds(self) -> pd.DataFrame:
@@ -167,8 +161,6 @@ class Evaluation:
         Raises:
             InferenceError: If the scores of two classes were not released.
         """
-        import pandas as pd
-
         noisy, task = self._of_two()
         rows: list[dict[str, float]] = []
         for place, cut in enumerate(task.cuts, 1):
@@ -179,7 +171,7 @@ class Evaluation:
                 score = part_score(found[part], found[rest], self.interval)
                 row |= {name: score.estimate, f"{name} low": score.low, f"{name} high": score.high}
             rows.append(row)
-        return pd.DataFrame(rows)
+        return data_frame(rows)
 
     def threshold(self, *, false_positive: float, false_negative: float) -> tuple[float, Score]:
         """The threshold with the least expected cost of a row, and that cost: free, of the released counts.
@@ -249,8 +241,6 @@ class Evaluation:
         Raises:
             InferenceError: If it was not released.
         """
-        import pandas as pd
-
         noisy, task = self._block("reliability")
         name, many = ("scores", 2) if len(task.ranked) == 1 else ("reliability", 1)
         cells, found = _cells(noisy, name), []
@@ -264,7 +254,7 @@ class Evaluation:
             right, wrong = ([evidence(noisy, value, (name, many))] for value in values)
             rows = float(sum(count.nodes @ count.weights for count in (latent_count(right), latent_count(wrong))))
             found.append((*edges, rows, *part_score(right, wrong, self.interval)[:3]))
-        frame = pd.DataFrame(found, columns=["confidence_low", "confidence_high", "rows", "right", "low", "high"])
+        frame = data_frame(found, columns=["confidence_low", "confidence_high", "rows", "right", "low", "high"])
         return frame.assign(rows=onto_simplex(frame["rows"].to_numpy(), float(np.median(likely_row_numbers(noisy)))))
 
     def _block(self, name: str) -> tuple[NoisyOutcomes, Classification]:
@@ -347,17 +337,17 @@ def all_scores(noisy: NoisyOutcomes, interval: float) -> Iterator[tuple[str, Sco
             if len(task.classes) == 2:
                 yield from class_scores(noisy, task, 1, interval)
             if "log_loss" in task.scores:
-                yield "log-loss", _scaled(_mean(noisy, "log-loss", interval), task.largest_loss or 0.0)
+                yield "log-loss", _mean(noisy, "log-loss", task.largest_loss or 0.0, interval)
             if "brier" in task.scores:
-                yield "Brier score", _scaled(_mean(noisy, "brier", interval), 2.0)
+                yield "Brier score", _mean(noisy, "brier", 2.0, interval)
         case Regression() as task:
-            squared = _scaled(_mean(noisy, "squared error", interval), (task.largest_error or 0.0) ** 2)
+            squared = _mean(noisy, "squared error", (task.largest_error or 0.0) ** 2, interval)
             yield "mean squared error", squared
             estimate, low, high = (math.sqrt(part) for part in squared[:3])
             noise = squared.noise_sd / (2 * estimate) if estimate > 0 else 0.0  # by the slope at the estimate
             yield "root mean squared error", Score(estimate, low, high, noise)
         case Entries() as task:
-            loss = _scaled(_mean(noisy, "log-loss", interval), task.largest_loss or 0.0)
+            loss = _mean(noisy, "log-loss", task.largest_loss or 0.0, interval)
             yield "nats an entry", Score(-loss.estimate, -loss.high, -loss.low, loss.noise_sd)
 
 
@@ -510,8 +500,8 @@ def score_of_draws(draws: Reals, interval: float, none: bool, every: bool, noise
     return Score(float(middle), 0.0 if none else float(low), 1.0 if every else float(high), noise)
 
 
-def _mean(noisy: NoisyOutcomes, name: str, interval: float) -> Score:
-    """The mean of a loss between 0 and 1."""
+def _mean(noisy: NoisyOutcomes, name: str, largest: float, interval: float) -> Score:
+    """The mean of a loss between 0 and its largest value, which a release counts as 1."""
     rows, cells, squared = likely_row_numbers(noisy), _cells(noisy, name), _cells(noisy, f"{name} squared")
     total, squares = evidence(noisy, cells[0], (name, 1)), evidence(noisy, squared[0], (f"{name} squared", 1))
     m, weights = mean_law(total, squares, rows)
@@ -520,8 +510,5 @@ def _mean(noisy: NoisyOutcomes, name: str, interval: float) -> Score:
     best = m[[weights.argmax()]]
     if allows_zero(total, squares, rows, best, surprise(interval)):
         low = 0.0
-    return Score(float(middle), float(low), float(high), total.deviation / float(np.median(rows)))
-
-
-def _scaled(score: Score, largest: float) -> Score:
-    return Score(*(float(part) * largest for part in score))
+    noise = total.deviation / float(np.median(rows))
+    return Score(*(float(part) * largest for part in (middle, low, high, noise)))

@@ -6,10 +6,9 @@ Given the state of a cell its entries' fields are independent (Foulds et al. 201
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,12 +29,14 @@ from dpgraph.inference.network.queries import (
     without_indicators,
 )
 from dpgraph.inference.queries.tables import DrawnTables, tables_given
+from dpgraph.models.markov_forecasts import count_law, later_times, most_likely_paths, sequence_laws
+from dpgraph.models.state_choice import StateChoice
 from dpgraph.privacy.checks import near
-from dpgraph.privacy.display import as_html, cell
+from dpgraph.privacy.display import as_html, cell, data_frame
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Provenance
-from dpgraph.structure.conversion import added, columns_to_predict, in_blocks
-from dpgraph.structure.domain import Domain, Level, NetworkError, hole_codes
+from dpgraph.structure.conversion import columns_to_predict
+from dpgraph.structure.domain import Domain, NetworkError, hole_codes
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.network import Network, checked_laws
 from dpgraph.structure.tables import Integers, Reals
@@ -45,12 +46,6 @@ if TYPE_CHECKING:
 
 #: R-hat of predictions is of so many sequences at most.
 JUDGED = 500
-#: Weights of a step beside that of the next, and sizes of negative binomial laws, that a forecast of counts tries.
-KEPT, SIZES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9), np.exp(np.linspace(-2, 5, 36)).tolist()
-#: The least mean of a count.
-LEAST = 0.1
-#: Different entries whose probabilities under all draws are worked on at once.
-BLOCK = 256
 
 
 def hmm_network(domain: Domain, sequence: str, time: str) -> Network:
@@ -88,52 +83,12 @@ def hmm_network(domain: Domain, sequence: str, time: str) -> Network:
     return Network.of(domain, parents)
 
 
-@dataclass(frozen=True)
-class StateChoice:
-    """The score of each number of states on cells of the release that it did not learn from, and the chosen number.
-
-    Attributes:
-        states: The numbers that were tried, from 1.
-        scores: Released entries times ln P(level), summed over fields, for each released entry: without bias the score
-            of the true entries.
-        deviations: The standard deviation, from noise, of a score's distance to the best one.
-        chosen: The smallest number of states whose score is within that deviation of the best.
-    """
-
-    states: tuple[int, ...]
-    scores: tuple[float, ...]
-    deviations: tuple[float, ...]
-    chosen: int
-
-    def __post_init__(self) -> None:
-        sizes = {len(self.states), len(self.scores), len(self.deviations)}
-        numbers = np.array([*self.scores, *self.deviations], float)
-        if len(sizes) != 1 or self.chosen not in self.states or not np.isfinite(numbers).all():
-            raise InferenceError("the scores of a choice of states do not fit the numbers of states tried")
-
-    def to_frame(self) -> pd.DataFrame:
-        """A row for each number of states: score, deviation, chosen.
-
-        >>> StateChoice((1, 2), (-4.5, -4.4), (0.05, 0.0), 2).to_frame().loc[2, "chosen"]
-        np.True_
-        """
-        import pandas as pd
-
-        columns = {"score": self.scores, "deviation": self.deviations}
-        index = pd.Index(self.states, name="states")
-        return pd.DataFrame(columns, index=index).assign(chosen=index == self.chosen)
-
-
-def sequence_laws(emission: Reals, effects: Reals | None) -> Reals:
-    """P(level | sequence, state), proportional to the state's law times e^effect (proofs.md P78).
-
-    >>> sequence_laws(np.array([[[0.5, 0.5]]]), np.log([[[1.0, 3.0]]])).round(2).tolist()
-    [[[[0.25, 0.75]]]]
-    """
-    if effects is None:
-        return emission[:, None]
-    weight = emission[:, None] * np.exp(effects - effects.max(axis=-1, keepdims=True))[:, :, None]
-    return weight / weight.sum(axis=-1, keepdims=True)
+def cell_flags(domain: Domain, sequence: str, time: str, cells: Any) -> Flags:
+    """Rows that name cells as flags, shape (sequences, steps)."""
+    codes = columns_to_predict(cells, domain.restrict((sequence, time)))
+    flags = np.zeros((domain.sizes[sequence], domain.sizes[time]), bool)
+    flags[codes[sequence], codes[time]] = True
+    return flags
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,8 +307,6 @@ class HiddenMarkovModel:
         Raises:
             InferenceError: If n is not a whole number of at least 1, or no entries are expected anywhere.
         """
-        import pandas as pd
-
         check_whole_number("n", n, 1)
         rng, domain = generator(rng), self.people
         bins = numbered(domain, numbers)
@@ -371,24 +324,19 @@ class HiddenMarkovModel:
             chosen = laws[sequences if len(laws) > 1 else 0, hidden].cumsum(axis=1)
             codes[name] = (rng.random(n)[:, None] * chosen[:, -1:] >= chosen[:, :-1]).sum(axis=1)
         levels = {name: np.array(domain.levels(name), dtype=object) for name in domain.names}
-        rows = pd.DataFrame({name: levels[name][codes[name]] for name in domain.names}).infer_objects()
+        rows = data_frame({name: levels[name][codes[name]] for name in domain.names}).infer_objects()
         for name, one in bins.items():
             rows[name] = with_nulls(one, codes[name], numbers_of(one, codes[name], rng, numbers))
         return without_indicators(rows, domain.indicators, holes=holes)
 
     def transition_frame(self) -> pd.DataFrame:
         """The mean transition matrix, a row for each state."""
-        import pandas as pd
-
-        names = pd.RangeIndex(self.n_states, name="state")
-        return pd.DataFrame(self.mean_transition, index=names, columns=pd.RangeIndex(self.n_states, name="next"))
+        return data_frame(self.mean_transition).rename_axis(index="state", columns="next")
 
     def emission_frame(self, name: str) -> pd.DataFrame:
         """The mean emissions of one of ``emitted``, a row for each state, a column for each level."""
-        import pandas as pd
-
-        columns = pd.Index(self.people.levels(name), name=name)
-        return pd.DataFrame(self.mean_emission(name), index=pd.RangeIndex(self.n_states, name="state"), columns=columns)
+        frame = data_frame(self.mean_emission(name), columns=list(self.people.levels(name)))
+        return frame.rename_axis(index="state", columns=name)
 
     def predict_fields(self, cells: Any = None, *, interval: float | None = None) -> pd.DataFrame:
         """P(level) of every field for an entry of some cells: the sequence and time columns, field, level, probability.
@@ -495,11 +443,9 @@ class HiddenMarkovModel:
 
     def _ahead(self, steps: int) -> Iterator[pd.DataFrame]:
         """A row of each sequence for each step after the last."""
-        import pandas as pd
-
         levels = self.network.domain.levels
         for step, when in enumerate(later_times(levels(self.time), steps), 1):
-            yield pd.DataFrame({self.sequence: list(levels(self.sequence)), "step": step, self.time: when})
+            yield data_frame({self.sequence: list(levels(self.sequence)), "step": step, self.time: when})
 
     def log_likelihood(self, log: Any, cells: Any = None) -> tuple[float, int]:
         """ln P of the entries of held-out cells given the rest, in nats, and how many entries they are.
@@ -552,22 +498,17 @@ class HiddenMarkovModel:
             return np.ones(self.entries.shape, bool)
         if isinstance(cells, np.ndarray):
             return np.asarray(cells, bool)
-        codes = columns_to_predict(cells, self.network.domain.restrict((self.sequence, self.time)))
-        flags = np.zeros(self.entries.shape, bool)
-        flags[codes[self.sequence], codes[self.time]] = True
-        return flags
+        return cell_flags(self.network.domain, self.sequence, self.time, cells)
 
     def _flat_states(self) -> Integers:
         """The states of every draw, the copies one after another; a view of 16-bit numbers."""
         return self.states.reshape(-1, *self.states.shape[2:])
 
     def _cells(self, chosen: Flags) -> pd.DataFrame:
-        import pandas as pd
-
         sequences, steps = np.nonzero(chosen)
         levels = self.network.domain.levels
         named = [levels(self.sequence)[r] for r in sequences], [levels(self.time)[t] for t in steps]
-        return pd.DataFrame({self.sequence: named[0], self.time: named[1]})
+        return data_frame({self.sequence: named[0], self.time: named[1]})
 
     def __repr__(self) -> str:
         copies, draws = self.log_joint.shape
@@ -584,124 +525,8 @@ class HiddenMarkovModel:
         return as_html(f"{self!r}: mean transitions", rows, notes)
 
 
-def later_times(levels: Sequence[Level], steps: int) -> list[Any]:
-    """The times after the last level of evenly spaced numbers or dates; else that level + 1, + 2 and so on.
-
-    >>> later_times(("2023-11", "2023-12"), 2)
-    ['2024-01', '2024-02']
-    """
-    import pandas as pd
-
-    if all(isinstance(level, int) and not isinstance(level, bool) for level in levels):
-        gaps = set(np.diff(np.array(levels, np.int64)).tolist())
-        if len(gaps) == 1:
-            (gap,) = gaps
-            return [int(levels[-1]) + gap * step for step in range(1, steps + 1)]
-    for form, unit in (("%Y-%m", "M"), ("%Y-%m-%d", "D")):
-        dates = pd.to_datetime(pd.Series(levels, dtype=object).astype(str), format=form, errors="coerce")
-        numbers = dates.dt.to_period(unit).astype("int64").diff().iloc[1:]
-        if dates.notna().all() and numbers.nunique() == 1:
-            last, gap = dates.iloc[-1].to_period(unit), int(numbers.iloc[0])
-            return [(last + gap * step).strftime(form) for step in range(1, steps + 1)]
-    return [f"{levels[-1]} + {step}" for step in range(1, steps + 1)]
-
-
-def count_law(entries: Reals, ahead: int) -> tuple[Reals, float]:
-    """The mean and the size of the negative binomial law of each sequence's number of entries some steps ahead.
-
-    Earlier steps weigh less; weights and spread, the same for all sequences, forecast the past steps best.
-    """
-    steps, levels = np.arange(entries.shape[1]), []
-    age = steps[:, None] - steps
-    for kept in KEPT:
-        weight = np.where(age >= 0, kept ** np.maximum(age, 0), 0.0)
-        weight /= weight.sum(axis=1, keepdims=True)
-        levels.append(np.maximum(entries @ weight.T, LEAST))
-    made, later = slice(1, entries.shape[1] - ahead), slice(1 + ahead, None)
-    fits = [nbinom_logpmf(entries[:, later], mean[:, made], size) for mean in levels for size in SIZES]
-    at, size = divmod(int(np.argmax(fits)), len(SIZES))
-    return levels[at][:, -1], SIZES[size]
-
-
-def nbinom_logpmf(value: Reals, mean: Reals, size: float) -> float:
-    """The sum of ln P of values, whole numbers or not, by negative binomial laws of variance mean + mean^2 / size."""
-    from scipy.special import gammaln
-
-    log = gammaln(value + size) - gammaln(size) - gammaln(value + 1) + value * np.log(mean / (mean + size))
-    return float((log + size * np.log(size / (mean + size))).sum())
-
-
 @tables_given.register
 def _no_tables(model: HiddenMarkovModel) -> DrawnTables:
     raise InferenceError(
         "a HiddenMarkovModel has no tables of observed variables; ask its forecast, predict or predict_fields"
     )
-
-
-def most_likely_paths(states: Integers, size: int) -> Integers:
-    """The path of highest probability of each sequence under the chain of its pairs of neighbouring states.
-
-    An approximation, since the posterior is a mixture of such chains (Viterbi; Rabiner 1989, III.B; proofs.md P116).
-
-    >>> paths = np.array([[[0, 0, 1]], [[0, 0, 1]], [[1, 0, 0]]])
-    >>> most_likely_paths(paths, 2)
-    array([[0, 0, 1]])
-    """
-    _, sequences, steps = states.shape
-    with np.errstate(divide="ignore"):
-        score = np.log(np.stack([(states[:, :, 0] == k).mean(axis=0) for k in range(size)], axis=1))
-        before = np.zeros((steps, sequences, size), np.int64)
-        for t in range(1, steps):
-            pairs = np.zeros((sequences, size, size))
-            np.add.at(pairs, (np.arange(sequences)[None], states[:, :, t - 1], states[:, :, t]), 1.0)
-            total = score[:, :, None] + np.log(pairs / np.maximum(pairs.sum(axis=2, keepdims=True), 1.0))
-            before[t], score = total.argmax(axis=1), total.max(axis=1)
-    paths = np.zeros((sequences, steps), np.int64)
-    paths[:, -1] = score.argmax(axis=1)
-    for t in range(steps - 1, 0, -1):
-        paths[:, t - 1] = before[t, np.arange(sequences), paths[:, t]]
-    return paths
-
-
-def entry_log_probability(model: HiddenMarkovModel, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:
-    """ln P of the fields of each entry, by itself: the average over draws of prod_f phi_f[state of its cell] (P65)."""
-    names = (model.sequence, model.time, *model.fields)
-    columns = np.column_stack([codes[name].astype(np.int64) for name in names])
-    kinds, which = np.unique(columns, axis=0, return_inverse=True)
-    states = model.states.reshape(-1, *model.states.shape[2:]).astype(np.int64)
-    draws = np.arange(len(states))[:, None]
-    laws = [np.log(np.maximum(model.released_laws(name), 1e-300)) for name in model.fields]
-
-    def of(part: npt.NDArray[np.int64]) -> Reals:
-        """ln P of a block of kinds."""
-        places = part[:, 0] if model.effects else 0
-        inside = states[:, part[:, 0], part[:, 1]]
-        log = added(law[draws, places, inside, part[:, k]] for k, law in enumerate(laws, start=2))
-        return reduce(np.logaddexp, log) - np.log(len(states))
-
-    return in_blocks(of, kinds, BLOCK)[which.ravel()]
-
-
-def markov_scores(
-    model: HiddenMarkovModel, codes: Mapping[str, npt.NDArray[Any]], cells: Flags | None = None
-) -> dict[str, float]:
-    """Nats an entry of some cells, all by default, three ways; as private as the entries, and NaN without an entry.
-
-    With draws s of S and cells c of m_c entries x_ci, m in all, states summed out but in the first (proofs.md P65):
-
-    - "entry by entry", the headline: (1/m) sum_c sum_i ln (1/S) sum_s P(x_ci | draw s).
-    - "whole cells": (1/m) sum_c ln (1/S) sum_s prod_i P(x_ci | draw s); it flatters a posterior that is spread out.
-    - "average over draws", Foulds et al. 2016: (1/m) sum_c (1/S) sum_s ln prod_i P(x_ci | draw s); it punishes one.
-    """
-    columns = code_columns(codes, model.network.domain.sizes)
-    each, entries = model.cell_log_likelihoods(columns, cells)
-    if entries == 0:
-        return dict.fromkeys(("entry by entry", "whole cells", "average over draws"), math.nan)
-    if cells is not None:
-        place = columns[model.sequence].astype(np.int64), columns[model.time].astype(np.int64)
-        columns = {name: column[np.asarray(cells, bool)[place]] for name, column in columns.items()}
-    return {
-        "entry by entry": float(entry_log_probability(model, columns).sum()) / entries,
-        "whole cells": float((np.logaddexp.reduce(each, axis=0) - np.log(len(each))).sum()) / entries,
-        "average over draws": float(each.mean(axis=0).sum()) / entries,
-    }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -21,11 +20,11 @@ from dpgraph.inference.markov.sampler import (
     check_fit,
     check_settings,
     draw_markov,
-    entries_estimate,
 )
-from dpgraph.models.hmm import HiddenMarkovModel, StateChoice, sequence_laws
+from dpgraph.models.hmm import HiddenMarkovModel
+from dpgraph.models.state_choice import PARTS, SWEEPS, choose_states, states_tried
 from dpgraph.privacy.errors import InferenceError
-from dpgraph.privacy.records import Provenance, Release, released_value
+from dpgraph.privacy.records import Release, released_value
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import NoisyCounts, Reals
@@ -36,8 +35,6 @@ MOST_STATES = 5
 ONE_STATE, BY_SEQUENCE = "one state", "fields given the sequence"
 #: Penalty that pins a public number of entries: nats for each entry that a latent total is off, and its deviation.
 COST, DEVIATION = 100.0, 1e-5
-#: Parts into which the cells are split, each predicted from the others; draws of each fit, after as many sweeps.
-PARTS, SWEEPS = 3, 40
 
 
 def fit_hmm(
@@ -98,25 +95,23 @@ def fit_hmm(
         raise InferenceError("entries has no meaning for inference='plug-in', which takes the noisy tables for true")
     given = _held_out(given if entries is None else with_known_entries(given, entries), held_out)
     numbers = {"iterations": iterations, "burn_in": burn_in}
-    check_choice(states, most_states, sequence_effects)
-    effects = states == "auto" if sequence_effects is None else sequence_effects
-    size, most, choice = (1, most_states, None) if isinstance(states, str) else (states, states, None)
-    check_settings(size, sampler, inference, {"chains": chains, **numbers})
-    check_fit(given.shape, given.values.shape[3], most, chains=chains, draws=iterations, effects=effects)
-    rng = seeded(seed)
+    check_settings_of_fit(states, most_states, sequence_effects, sampler, inference, {"chains": chains, **numbers})
+    problem = given.shape, given.values.shape[3], states, most_states, sequence_effects
+    effects = check_room(*problem, chains=chains, draws=iterations)
+    rng, choice = seeded(seed), None
     how: dict[str, Any] = {"prior": prior, "sampler": sampler, "inference": inference, "effects": effects}
-    if states == "auto":
-        limit = _limit(given, most_states)
+    if isinstance(states, str):
+        limit = states_tried(given, most_states)
         total = 0 if limit == 1 else limit * PARTS * 2 * SWEEPS
         with progress_bar(progress and total > 0, total, "sweeps to choose the number of states") as tick:
             choice = choose_states(given, most_states, rng=rng, tick=tick, **how)
-        size = choice.chosen
+        states = choice.chosen
     with progress_bar(progress, burn_in + iterations, "sweeps of each chain") as tick:
         named = match_labels(
-            draw_markov(given, size, rng=rng, copies=chains, progress=tick, **numbers, **how), given.fields
+            draw_markov(given, states, rng=rng, copies=chains, progress=tick, **numbers, **how), given.fields
         )
-    made = provenance, inference, sampler, choice
-    model = _model_of(named, value.network, sequence, time, given.fields, *made)
+    made: Any = {"provenance": provenance, "inference": inference, "sampler": sampler, "choice": choice}
+    model = _model_of(named, value.network, sequence, time, given.fields, **made)
     found = model.diagnostics
     if found["r_hat"] > MOST_R_HAT:
         warnings.warn(
@@ -133,32 +128,18 @@ def fit_hmm(
 
 
 def _model_of(
-    drawn: MarkovDraws, network: Network, sequence: str, time: str, fields: tuple[slice, ...],
-    provenance: Provenance | None, inference: str = "noise-aware", sampler: str = "blocked",
-    choice: StateChoice | None = None,
-) -> HiddenMarkovModel:  # fmt: skip
+    drawn: MarkovDraws, network: Network, sequence: str, time: str, fields: tuple[slice, ...], **how: Any
+) -> HiddenMarkovModel:
     """The model of some draws; a last field that is not the network's, a known number of entries, is left out."""
     columns = dict(zip(field_names(network, sequence, time), fields, strict=False))
 
     def by_field(array: Reals) -> FrozenMap[str, Reals]:
         return FrozenMap((name, array[..., part]) for name, part in columns.items())
 
-    return HiddenMarkovModel(
-        network,
-        sequence,
-        time,
-        drawn.transition,
-        by_field(drawn.emissions),
-        drawn.states,
-        drawn.log_joint,
-        drawn.entries.mean(axis=0),
-        inference,
-        sampler,
-        FrozenMap(drawn.acceptance),
-        provenance,
-        FrozenMap({}) if drawn.effects is None else by_field(drawn.effects),
-        choice,
-    )
+    how |= {"transition": drawn.transition, "emissions": by_field(drawn.emissions), "states": drawn.states}
+    how |= {"log_joint": drawn.log_joint, "entries": drawn.entries.mean(axis=0), "acceptance": drawn.acceptance}
+    how |= {} if drawn.effects is None else {"effects": by_field(drawn.effects)}
+    return HiddenMarkovModel(network, sequence, time, **how)
 
 
 def _held_out(given: LogEvidence, cells: Flags | None) -> LogEvidence:
@@ -189,74 +170,26 @@ def with_known_entries(given: LogEvidence, entries: npt.ArrayLike) -> LogEvidenc
     )
 
 
-def check_choice(states: object, most_states: object, sequence_effects: object) -> None:
-    """Refuses wrong settings of the number of states and of effects."""
+def check_settings_of_fit(
+    states: Any, most_states: object, sequence_effects: object, sampler: str, inference: str, numbers: dict[str, int]
+) -> None:
+    """Refuses wrong settings of a fit: the number of states, effects, the sampler and its ``numbers``."""
     if isinstance(states, str) and states != "auto":
         raise InferenceError(f'n_states must be a whole number, at least 1, or "auto"; got {states!r:.60}')
     check_whole_number("most_states", most_states, 1)
     if sequence_effects is not None and not isinstance(sequence_effects, bool):
         raise InferenceError(f"sequence_effects must be True, False or None; got {sequence_effects!r:.60}")
+    check_settings(1 if isinstance(states, str) else states, sampler, inference, numbers)
 
 
-def _limit(given: LogEvidence, most: int) -> int:
-    """The largest number of states tried: two cells for each."""
-    return max(1, min(most, int(given.observed.sum()) // 2))
-
-
-def choose_states(
-    given: LogEvidence, most: int, *, rng: np.random.Generator, tick: Callable[[int], None] | None = None, **how: Any
-) -> StateChoice:
-    """Tries 1 to ``most`` states on a split of the release's own cells; fewer where there are few cells.
-
-    Each part of the observed cells is predicted, one entry and field at a time, by a fit to the other parts. The score
-    sums released count x ln P(level): noise has mean zero and predictions do not know it, so the score is without bias
-    that of the true counts. Of all numbers within one standard deviation of the noise of the best score the smallest is
-    chosen. ``tick`` is called with the number of each sweep, counted over all fits; ``how`` are further settings of
-    ``draw_markov``.
-    """
-    observed = np.argwhere(given.observed)
-    limit = _limit(given, most)
-    part = np.full(given.shape, -1)
-    part[tuple(observed.T)] = rng.permutation(len(observed)) % PARTS
-    if limit == 1:
-        return StateChoice((1,), (0.0,), (0.0,), 1)
-    logs = [_predicted(given, part, size, rng, how, tick) for size in range(1, limit + 1)]
-    released, entries = given.values[0], max(float(entries_estimate(given, given.values[0])[given.observed].sum()), 1.0)
-    scores = np.array([(released * log)[given.observed].sum() for log in logs]) / entries
-    best = int(scores.argmax())
-    apart = [((log - logs[best])[given.observed] ** 2 @ given.deviation**2).sum() for log in logs]
-    deviations = np.sqrt(apart) / entries
-    chosen = 1 + int(np.argmax(scores >= scores[best] - deviations))
-    return StateChoice(tuple(range(1, limit + 1)), tuple(scores.tolist()), tuple(deviations.tolist()), chosen)
-
-
-def _predicted(
-    given: LogEvidence, part: Any, size: int, rng: np.random.Generator, how: dict[str, Any],
-    tick: Callable[[int], None] | None,
-) -> Reals:  # fmt: skip
-    """ln P(level) of each cell, from the cells of other parts; 0 where no cell is observed."""
-    found = np.zeros(given.values.shape[1:])
-    for p in range(PARTS):
-        mine = part == p
-        settings: dict[str, Any] = {"copies": 1, "iterations": SWEEPS, "burn_in": SWEEPS} | how
-        before = ((size - 1) * PARTS + p) * 2 * SWEEPS
-        progress = None if tick is None else lambda sweep, before=before: tick(before + sweep)
-        drawn = draw_markov(given.without(mine), size, rng=rng, progress=progress, **settings)
-        found[mine] = np.log(np.maximum(cell_predictions(drawn, given.fields), 1e-300))[mine]
-    return found
-
-
-def cell_predictions(drawn: MarkovDraws, fields: tuple[slice, ...]) -> Reals:
-    """P(level) of each field for an entry of each cell, averaged over draws, shape (sequences, steps, columns)."""
-    states = drawn.states.reshape(-1, *drawn.states.shape[2:]).astype(np.int64)
-    draws, places = np.arange(len(states))[:, None, None], np.arange(states.shape[1])[:, None]
-    size, width = drawn.emissions.shape[2:]
-    found = np.empty((*states.shape[1:], width))
-    for columns in fields:
-        own = None if drawn.effects is None else drawn.effects[..., columns].reshape(len(states), states.shape[1], -1)
-        laws = sequence_laws(drawn.emissions[..., columns].reshape(len(states), size, -1), own)
-        found[..., columns] = laws[draws, 0 if own is None else places, states].mean(axis=0)
-    return found
+def check_room(
+    shape: tuple[int, ...], columns: int, states: int | str, most_states: int, effects: bool | None, **kept: int
+) -> bool:
+    """Refuses a fit without room for its ``chains`` and ``draws``; True if sequences have effects."""
+    effects = isinstance(states, str) if effects is None else effects
+    most = most_states if isinstance(states, str) else states
+    check_fit(shape, columns, most, effects=effects, **kept)
+    return effects
 
 
 def markov_baselines(
@@ -294,7 +227,8 @@ def markov_baselines(
         states=one.states,
         effects=np.log(np.maximum(each.emissions, 1e-300)),
     )
+    made: Any = {"provenance": provenance, "inference": "noise-aware", "sampler": "blocked"}
     return {
-        name: _model_of(drawn, value.network, sequence, time, given.fields, provenance)
+        name: _model_of(drawn, value.network, sequence, time, given.fields, **made)
         for name, drawn in ((ONE_STATE, one), (BY_SEQUENCE, apart))
     }

@@ -50,7 +50,9 @@ class _Predictions:
     """Predictions of a naive Bayes model over the draws of its tables, or over mean tables alone."""
 
     target: str
+    provenance: Any
     _tables: Any
+    _drawn: Any = None  #: how many draws there are, in words; None of mean tables
 
     @property
     def network(self) -> Network:
@@ -109,19 +111,19 @@ class _Predictions:
             found[block] = read(joint).T[: block.stop - block.start]
         return found
 
-    def _in_words(self, *more: Any) -> str:
-        """The target, the labels and the number of features in one line."""
+    def __repr__(self) -> str:
         features = f"from {counted(len(self.features), 'feature')}"
         words = f"{self.target!r}, one of {short(tuple(self.classes_.tolist()))}, {features}"
-        return summary(type(self).__name__, words, *more)
+        return summary(type(self).__name__, words, self._drawn, self.provenance)
 
-    def _as_html(self, *notes: Any) -> str:
+    def _repr_html_(self) -> str:
         """For a notebook: how probable the first level of a feature is under each label, for the first features."""
         tables, levels, rows = self._tables[0], self.network.domain.levels, []
         for name in self.features[: MOST_ROWS + 1]:
             given = zip(levels(self.target), tables.table(name)[0].tolist(), strict=True)
             rows.append({"feature": name, "level": str(levels(name)[0])} | {f"given {k}": v for k, v in given})
         title = f"Naive Bayes of {self.target!r}"
+        notes = [self._drawn and f"{self._drawn} of the tables, the first shown", self.provenance]
         return as_html(title, rows, list(filter(None, notes)), total=len(self.features))
 
 
@@ -143,7 +145,7 @@ def features_in(X: Any, features: tuple[str, ...]) -> tuple[str, ...]:
     return some
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NaiveBayes(_Predictions):
     """A fitted naive Bayes classifier: the target's name and the predictive tables.
 
@@ -244,14 +246,8 @@ class NaiveBayes(_Predictions):
         found = answers_of_codes(drawn_tables(self), (self.target,), wide, interval)
         return found["predictive"], found["low"], found["high"]
 
-    def __repr__(self) -> str:
-        return self._in_words(self.provenance)
 
-    def _repr_html_(self) -> str:
-        return self._as_html(self.provenance)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NaiveBayesEnsemble(_Predictions):
     """Naive Bayes over several draws of the tables, such as a ``PosteriorSample`` releases.
 
@@ -295,11 +291,9 @@ class NaiveBayesEnsemble(_Predictions):
     def _tables(self) -> tuple[Probabilities, ...]:
         return self.draws
 
-    def __repr__(self) -> str:
-        return self._in_words(counted(len(self.draws), "draw"), self.provenance)
-
-    def _repr_html_(self) -> str:
-        return self._as_html(counted(len(self.draws), "draw of the tables, the first shown"), self.provenance)
+    @property
+    def _drawn(self) -> str:
+        return counted(len(self.draws), "draw")
 
 
 @tables_given.register

@@ -24,7 +24,7 @@ from dpgraph.inference.queries.contraction import ancestors
 from dpgraph.inference.queries.question import read_evidence
 from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
 from dpgraph.privacy.checks import check_choice
-from dpgraph.privacy.display import as_html, counted, summary
+from dpgraph.privacy.display import as_html, counted, data_frame, summary
 from dpgraph.privacy.errors import ConvergenceWarning, InferenceError
 from dpgraph.privacy.records import Provenance, released_value
 from dpgraph.structure.conversion import columns_to_predict
@@ -218,10 +218,8 @@ class Projection:
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each coefficient: mean, sd, low, high."""
-        import pandas as pd
-
         columns = {"mean": self.mean, "sd": self.sd, "low": self.low, "high": self.high}
-        return pd.DataFrame({"coefficient": self.names, **columns})
+        return data_frame({"coefficient": self.names, **columns})
 
     @property
     def _said(self) -> str:
@@ -268,7 +266,6 @@ def regression(
     {'intercept': 2.2, 'smoke=no': 2.4}
     """
     from dpgraph.inference.graphs.choosing import domain_of, learned_from, pairs_that_hold
-    from dpgraph.models.projection import least_squares, second_moments
 
     check_probability("interval", interval)
     check_choice("family", family, Link, error=InferenceError)

@@ -13,6 +13,7 @@ from scipy.special import ndtr, ndtri
 from dpgraph.inference.arguments import tails
 from dpgraph.inference.draws import mixing_note
 from dpgraph.inference.regression.draws import RegressionDraws, scaled_columns
+from dpgraph.privacy.display import data_frame
 from dpgraph.privacy.records import Provenance
 from dpgraph.structure.conversion import columns_to_predict, weighted
 from dpgraph.structure.design import LinearDesign
@@ -144,12 +145,10 @@ class LinearRegressionModel:
 
     def frame(self, X: Any, probability: float = 0.9) -> pd.DataFrame:
         """For each row prediction, std, lower and upper."""
-        import pandas as pd
-
         values = columns_to_predict(X, self.draws.design)
         low, high = self.predict_interval(values, probability).T
         mean, deviation = self.predict(values, return_std=True)
-        return pd.DataFrame({"prediction": mean, "std": deviation, "lower": low, "upper": high})
+        return data_frame({"prediction": mean, "std": deviation, "lower": low, "upper": high})
 
     def _quantile(self, columns: Reals, probability: float) -> Reals:
         """The quantile of each row's mixture, scaled, by halving a bracket that holds that of every draw."""

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
-from dpgraph.analysis.cost import PrivacyReport, compared, cost_grid, privacy_cost
+from dpgraph.analysis.candidates import Candidate, ranked, recommended
+from dpgraph.analysis.cost import PrivacyReport, compared, family_rows, mechanism_rows, privacy_cost
+from dpgraph.analysis.expected import draw_error, expected_counts, of_each, table_errors
 from dpgraph.pages.blocks import Costs, Facts, Families, Intervals, Page, Section, Table, Words
 from dpgraph.pages.contents import drawn, neighbours, number, page_of, plain_graph, promise, whom
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.errors import ReleaseError
-from dpgraph.privacy.ledger.account import Ledger, Verification
-from dpgraph.privacy.records import PrivacyCost, decimal
+from dpgraph.privacy.ledger.account import Ledger
+from dpgraph.privacy.ledger.verification import Verification
+from dpgraph.privacy.records import PrivacyCost, decimal, exact
 from dpgraph.privacy.risk import Risk
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Network
 
 #: The rows that a page supposes where a report was made without: its slider starts there.
 SUPPOSED_ROWS = 10_000
+#: The budgets and the numbers of rows of a grid; beyond ``MANY_VARIABLES`` it has few budgets, and powers of ten alone.
+BUDGETS = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10")
+ROWS = tuple(lead * 10**power for power in range(2, 8) for lead in (1, 3))
+FEW_BUDGETS, MANY_VARIABLES = ("0.1", "1", "10"), 300
+#: What a grid says of each family at one epsilon, in this order; ``tv`` and ``kl`` depend on n too.
+GRID_COLUMNS = ("measured in", "sensitivity", "epsilon", "scale", "rmse", "n needed")
 CHOOSE = "Choose a variable in the drawing, or in the table of families, to see what its table costs."
 
 
@@ -112,6 +123,48 @@ def _question(question: Any) -> Section:
         f"{question.n:,} rows, at the epsilon the page was made for; noise: its share of the squared width."
     )
     return Section(f"How well it would answer {question.question}", [Table(list(map(str, frame.columns)), rows, note)])
+
+
+def cost_grid(report: PrivacyReport, n: int) -> dict[str, Any]:
+    """Mechanisms, and families under the best (``GRID_COLUMNS``), at every epsilon and n of a grid from ``start``."""
+    coarse = len(report.network.families) > MANY_VARIABLES
+    epsilons = sorted({report.epsilon, *map(exact, FEW_BUDGETS if coarse else BUDGETS)})
+    rows = sorted({n, *(one for one in ROWS if not coarse or str(one).startswith("1"))})
+    return {
+        "epsilons": [float(epsilon) for epsilon in epsilons],
+        "rows": rows,
+        "start": [epsilons.index(report.epsilon), rows.index(n)],
+        "budgets": [_priced(report, epsilon, rows) for epsilon in epsilons],
+    }
+
+
+def _priced(report: PrivacyReport, epsilon: Fraction, rows: list[int]) -> dict[str, Any]:
+    """One budget: its mechanisms and families, for each number of rows where they depend on it."""
+    shares = report.shares
+    priced = ranked(report.network, epsilon, report.delta, report.unit, expected_counts(shares, rows[0]))
+    best = recommended(priced)
+    families = family_rows(report.network, best, None, shares)
+    rmse = {family: row["rmse"] for family, row in zip(report.network.families, families, strict=True)}
+    errors = [table_errors(shares, rmse, n) for n in rows]
+    return {
+        "typed": f"dg.{best.mechanism!r}",
+        "mechanisms": [
+            row | {"best": one is best, "paper": one.paper, "rmse": _errors(one, epsilon, report, rows)}
+            for one, row in zip(priced, mechanism_rows(priced), strict=True)
+        ],
+        "families": [[row[name] for name in GRID_COLUMNS] for row in families],
+        "tv": [[found[family][0] for family in rmse] for found in errors],
+        "kl": [[found[family][1] for family in rmse] for found in errors],
+    }
+
+
+def _errors(one: Candidate, epsilon: Fraction, report: PrivacyReport, rows: list[int]) -> list[float]:
+    """The error of a mechanism's cells at each number of rows, on which the error of drawn tables depends."""
+    if one.usable:
+        return [one.rmse] * len(rows)
+    temperature = one.sensitivity / float(epsilon)
+    drawn = [of_each(lambda share, n=n: draw_error(n * share, temperature), report.shares) for n in rows]
+    return [replace(one, variances=variances).rmse for variances in drawn]
 
 
 @page_of.register

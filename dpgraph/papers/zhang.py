@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dpgraph.analysis.cost import PrivacyReport, expected_counts, expected_kl, log_gamma_divergence
+from dpgraph.analysis.cost import PrivacyReport
+from dpgraph.analysis.expected import expected_counts, expected_kl, log_gamma_divergence
 from dpgraph.mechanisms.additive.fourier import FourierMechanism, theorem_3_bound
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.lattice import MapEstimate, lattice

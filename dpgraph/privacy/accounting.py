@@ -424,6 +424,14 @@ def budget_of(budget: Any, unit: PrivacyUnit | None, epsilon: Fraction, delta: F
     return budget
 
 
+def promised(
+    epsilon: Number, delta: Number = 0, budget: Budget | None = None, unit: PrivacyUnit | None = None
+) -> tuple[Fraction, Fraction, Budget]:
+    """The exact epsilon and delta of a call, and the budget that pays them."""
+    spend, slack = exact(epsilon), exact_delta(delta)
+    return spend, slack, budget_of(budget, unit, spend, slack)
+
+
 def _conditions(domain: Any, by: str) -> list[Condition]:
     return [Condition(by, level, domain[by]) for level in domain.levels(by)]
 

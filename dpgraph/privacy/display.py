@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: The widest line of a table on a terminal.
 WIDTH = 100
@@ -14,6 +17,13 @@ LEAST_FIRST, LEAST = 32, 12
 MOST_ROWS = 20
 #: A table as a mapping from columns to values for each row.
 Rows = Sequence[Mapping[Any, Any]]
+
+
+def data_frame(rows: Any, columns: Any = None, index: Any = None) -> pd.DataFrame:
+    """A table; pandas is loaded when the first one is made."""
+    import pandas as pd
+
+    return pd.DataFrame(rows, columns=columns, index=index)
 
 
 def escaped(text: Any, keep: str = "") -> str:

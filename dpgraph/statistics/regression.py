@@ -17,11 +17,11 @@ from dpgraph.privacy.checks import Integers, Reals
 from dpgraph.privacy.scope import RowCap, RowGroup
 from dpgraph.statistics.moments import Moments
 from dpgraph.statistics.rows.batches import cells_of
-from dpgraph.statistics.rows.features import columns_of, design_values, named_array
+from dpgraph.statistics.rows.features import columns_of, design_values, named_array, with_column
 from dpgraph.statistics.rows.persons import PersonCap
 from dpgraph.statistics.summary import summarise
 from dpgraph.statistics.tally import Kernel
-from dpgraph.structure.conversion import PublicWords, array_of
+from dpgraph.structure.conversion import array_of
 from dpgraph.structure.design import MOST_SUM, RESOLUTION, Bounded, Column, LinearDesign
 from dpgraph.structure.domain import Domain, DomainError, Level
 
@@ -134,14 +134,11 @@ def _check_pair(design: LinearDesign, where: Any, person: Any, engine: Any) -> N
 
 def _joined(X: Any, y: Any, design: LinearDesign) -> pd.DataFrame:
     """One table of a pair of arrays."""
-    import pandas as pd
-
     frame = named_array(X, tuple(design.features), design.strict)
     target = cells_of(y) if design.strict else array_of(y, "y must be an array of one axis")
     if target.ndim != 1 or len(target) != len(frame):
         raise DomainError("y must have one axis, with a value for each row of X")
-    with PublicWords("X and y cannot be put together"):
-        return frame.assign(**{design.target: pd.Series(target, dtype=object if target.dtype == object else None)})
+    return with_column(frame, design.target, target, "X and y cannot be put together")
 
 
 def _fill(out: Reals, column: Column, design: LinearDesign, read: Mapping[str, npt.NDArray[Any]], rows: slice) -> None:

@@ -135,15 +135,8 @@ def total(rows: Any, tally: Tally, engine: Any = None, progress: bool = False) -
     if engine is not None:
         pieces, cluster = _cluster(engine, rows, tally.domain)
         return cluster.count_path(pieces, tally, engine)
-    library = foreign_engine(rows)
-    if library == "pyspark":
-        from dpgraph.statistics.engines.spark import count_frame
-
-        return count_frame(rows, tally)
-    if library == "dask":
-        from dpgraph.statistics.engines.dask import count_frame
-
-        return count_frame(rows, tally)
+    if (library := foreign_engine(rows)) in ("pyspark", "dask"):
+        return _workers_of(library).count_frame(rows, tally)
     with waiting("counting", progress):
         if isinstance(rows, Codes) and isinstance(tally.kernel.columns, Domain):
             vector = tally.zero()
@@ -168,14 +161,19 @@ def _cluster(engine: Any, rows: Any, domain: Declared) -> tuple[list[Piece], Any
             "where they are: leave engine out"
         )
     if type(engine).__module__.partition(".")[0] == "pyspark" and hasattr(engine, "createDataFrame"):
-        from dpgraph.statistics.engines import spark
-
-        return split, spark
+        return split, _workers_of("pyspark")
     if isinstance(engine, str) and engine == "dask":
-        from dpgraph.statistics.engines import dask
-
-        return split, dask
+        return split, _workers_of("dask")
     raise DomainError(f"engine must be a SparkSession or 'dask'; got {engine!r}")
+
+
+def _workers_of(library: str | None) -> Any:
+    """The module that counts on the workers of a library."""
+    if library == "dask":
+        from dpgraph.statistics.engines import dask as workers
+    else:
+        from dpgraph.statistics.engines import spark as workers
+    return workers
 
 
 def _pieces(path: str | Path, domain: Declared) -> list[Piece] | None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dpgraph as dg
-from dpgraph.analysis.cost import draw_error, expected_kl, expected_variation
+from dpgraph.analysis.expected import draw_error, expected_kl, expected_variation
 from dpgraph.papers.zhang import expected_divergence
 from dpgraph.privacy.measurements import DiscreteLaplace
 from dpgraph.structure.margins import Margins

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import dpgraph as dg
-from dpgraph.analysis import cost as expected
-from dpgraph.analysis.cost import log_gamma_divergence
+from dpgraph.analysis import expected
+from dpgraph.analysis.expected import log_gamma_divergence
 
 NETWORK = dg.naive_bayes_network(dg.Domain.of({"code": list(range(60_000)), "y": [0, 1]}), "y")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dpgraph as dg
-from dpgraph.analysis.cost import expected_variation
+from dpgraph.analysis.expected import expected_variation
 
 NETWORKS = {
     "asia": dg.read_network("example:asia"),

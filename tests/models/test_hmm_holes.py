@@ -9,6 +9,7 @@ from scipy.special import betaln, gammaln
 
 import dpgraph as dg
 from dpgraph.inference.markov.sampler import MarkovPrior
+from dpgraph.models.markov_scores import entry_log_probability
 from dpgraph.privacy.measurements import DiscreteLaplace
 
 UNSEEN = dg.UNOBSERVED
@@ -163,7 +164,7 @@ def test_a_hole_is_scored_as_evidence_of_the_state(fitted):
     model = fitted[0]
     log = pd.DataFrame({"region": ["N", "N"], "month": [1, 1], "kind": [None, "a"], "hours": [3, 3]})
     codes = dg.statistics.encode(log, DOMAIN).columns
-    found = dg.models.hmm.entry_log_probability(model, codes)
+    found = entry_log_probability(model, codes)
     state = model.states.reshape(-1, 4, 30)[:, 0, 0].astype(int)
     draws = np.arange(len(state))
     law = {name: model.sequence_laws(name)[draws, 0, state] for name in model.emitted}

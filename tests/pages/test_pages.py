@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpgraph as dg
-from dpgraph.analysis import cost as grids
-from dpgraph.analysis.cost import GRID_COLUMNS as COLUMNS
-from dpgraph.analysis.cost import cost_grid
 from dpgraph.cli import main
 from dpgraph.files.networks import read_probabilities
+from dpgraph.pages import costs as grids
 from dpgraph.pages.contents import BOX, drawn, number
+from dpgraph.pages.costs import GRID_COLUMNS as COLUMNS
+from dpgraph.pages.costs import cost_grid
 from dpgraph.pages.writing import TEMPLATES, html_of
 from dpgraph.privacy.risk import Risk
 from dpgraph.structure.layout import WAYPOINT, layered

@@ -21,6 +21,7 @@ from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.public import PublicPrior
 from dpgraph.inference.posterior import posterior
 from dpgraph.inference.queries.tables import DrawnTables, tables_given
+from dpgraph.privacy.display import data_frame
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Provenance, joined, released_value
 from dpgraph.structure.network import Network
@@ -126,10 +127,8 @@ class LearnedNetwork:
         low for an edge that the noise or the sample alone may have made. Choosing again on each draw takes as long as
         choosing did, and shows a bar on a terminal. NaN where the method cannot choose again for free.
         """
-        import pandas as pd
-
         found = [(parent, child, data["strength"]) for parent, child, data in self.to_networkx().edges(data=True)]
-        frame = pd.DataFrame(found, columns=["parent", "child", "strength"])
+        frame = data_frame(found, columns=["parent", "child", "strength"])
         with waiting("choosing again", True):  # a property cannot be asked for a bar
             frame["share"] = [self._share(parent, child) for parent, child, _ in found]
         return frame.sort_values("strength", ascending=False, ignore_index=True)

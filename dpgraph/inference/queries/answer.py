@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpgraph.inference.arguments import tails
-from dpgraph.privacy.display import escaped
+from dpgraph.privacy.display import data_frame, escaped
 from dpgraph.structure.domain import Level
 from dpgraph.structure.frozen import frozen_array
 from dpgraph.structure.tables import Reals
@@ -97,13 +97,11 @@ class Answer:
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each entry: its labels, then mean, sd, low, high and, where it has a meaning, predictive."""
-        import pandas as pd
-
         labels = [list(column) for column in zip(*self.labels, strict=True)]
         numbers = {"mean": self.mean, "sd": self.sd, "low": self.low, "high": self.high}
         if self.predictive is not None:
             numbers["predictive"] = self.predictive
-        frame = pd.DataFrame(dict(enumerate([*labels, *numbers.values()])))
+        frame = data_frame(dict(enumerate([*labels, *numbers.values()])))
         frame.columns = [*self.columns, *numbers]
         return frame
 

@@ -19,7 +19,7 @@ from dpgraph.inference.queries.asking import asked_of, check_possible, levels_dr
 from dpgraph.inference.queries.contraction import ancestors, check_cells, conditional
 from dpgraph.inference.queries.question import Evidence, evidence_words
 from dpgraph.inference.queries.tables import DrawnTables
-from dpgraph.privacy.display import escaped
+from dpgraph.privacy.display import data_frame, escaped
 from dpgraph.structure.domain import Level
 from dpgraph.structure.elimination import smallest_elimination
 from dpgraph.structure.frozen import FrozenMap
@@ -55,9 +55,7 @@ class Explanation:
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each variable: its level, and the share of draws that agree."""
-        import pandas as pd
-
-        return pd.DataFrame(
+        return data_frame(
             {"variable": list(self.levels), "level": list(self.levels.values()), "agreement": self.agreement.values()}
         )
 

@@ -20,6 +20,7 @@ from dpgraph.inference.queries.contraction import conditional
 from dpgraph.inference.queries.question import Evidence, check_targets, read_evidence
 from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
 from dpgraph.privacy.checks import near
+from dpgraph.privacy.display import data_frame
 from dpgraph.structure.conversion import PublicWords, is_query
 from dpgraph.structure.domain import Categories, DomainError, NetworkError, Variable, show_levels
 from dpgraph.structure.frozen import FrozenMap
@@ -92,13 +93,11 @@ def row_probabilities(model: Any, rows: Any, *, interval: float = 0.9) -> pd.Dat
     Raises:
         NetworkError, DomainError, InferenceError: As for ``query_rows``.
     """
-    import pandas as pd
-
     ends = tails(check_probability("interval", interval))
     tables = drawn_tables(model)
     codes, index = codes_of_rows(tables.network, rows)
     made = np.concatenate([_log_statistics(log, ends) for _, log in _computed(tables, (), codes)], axis=1)
-    return pd.DataFrame(made[:, _distinct(codes)[1]].T, index=index, columns=list(STATISTICS))
+    return data_frame(made[:, _distinct(codes)[1]].T, index=index, columns=list(STATISTICS))
 
 
 def answers_of_codes(tables: DrawnTables, targets: Family, codes: Codes, interval: float) -> dict[str, Reals]:

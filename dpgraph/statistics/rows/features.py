@@ -212,6 +212,15 @@ def array_frame(array: npt.NDArray[Any], names: Sequence[str], *, strict: bool) 
         return pd.DataFrame(columns).infer_objects()
 
 
+def with_column(frame: pd.DataFrame, name: str, values: npt.NDArray[Any], problem: str) -> pd.DataFrame:
+    """A table with one more column, its objects as they are."""
+    import pandas as pd
+
+    kind = object if values.dtype == object else None
+    with PublicWords(problem):
+        return frame.assign(**{name: pd.Series(values, frame.index, dtype=kind)})
+
+
 def refuse_list(X: Any, strict: bool) -> None:
     """Refuses a list of rows, whatever it holds, where no row may refuse the table."""
     if strict and isinstance(X, list | tuple):

@@ -97,7 +97,7 @@ MUTANTS = (
     Mutant(
         "a random state that is read after the charge",
         "estimators/naive_bayes.py",
-        "        check_learning(self.inference, self.random_state)\n",
+        "        fitting.check_learning(self.inference, self.random_state)\n",
         "",
         ("tests/estimators/test_fitting.py::test_a_random_state_that_is_none_charges_nothing",),
     ),

@@ -76,7 +76,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "totals taken from the row and not computed again",
-        "privacy/ledger/account.py",
+        "privacy/ledger/verification.py",
         '    found = [] if row.spent == text_of(after) else ["has totals that are not those of the events up to it"]\n',
         "    after = laid_down(row.spent, Spent)\n    totals.accounts[row.account] = rule, unit, after\n"
         "    found: list[str] = []\n",
@@ -84,7 +84,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a limit that verification does not hold rows to",
-        "privacy/ledger/account.py",
+        "privacy/ledger/verification.py",
         'found += [] if rule.fits(after) else ["spends more than there was"]',
         "found += []",
         (f"{TAMPERING}::test_totals_are_computed_again_where_every_digest_is_right",),
@@ -191,7 +191,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "two choices of rows that verification does not see",
-        "privacy/ledger/account.py",
+        "privacy/ledger/verification.py",
         "elif among is not None and totals.choices.setdefault(among, choice.choice) != choice.choice:",
         "elif False:",
         (f"{CHOICES}::test_a_ledger_of_two_choices_in_one_split_is_noticed",),

@@ -39,8 +39,8 @@ MUTANTS = (
     Mutant(
         "a fold by the person's place among the persons",
         "estimators/cross_validation.py",
-        "folded = {one: _hashed(one, key) % folds for one in set(persons)}",
-        "folded = {one: (place + _hashed('', key)) % folds for place, one in enumerate(sorted(set(persons)))}",
+        "int.from_bytes(hashed[one]) % folds for one in persons",
+        "(sorted(hashed).index(one) + key[0]) % folds for one in persons",
         (f"{FOLDS}::test_a_rows_fold_is_the_same_whichever_other_rows_are_there",),
     ),
     Mutant(
@@ -60,7 +60,7 @@ MUTANTS = (
     Mutant(
         "the person column is a feature",
         "estimators/cross_validation.py",
-        "table = table if keep else table.drop(columns=person)",
+        "table = table if keep else rest",
         "table = table",
         (f"{VALIDATION}::test_a_person_column_is_no_feature",),
     ),
@@ -139,8 +139,8 @@ MUTANTS = (
     Mutant(
         "a fit has the caller's whole budget",
         CODE,
-        "        spent = exact_budget(plan.fit, unit)\n",
-        "        spent = exact_budget(plan.whole, unit)\n",
+        "spent = Budget(plan.fit.epsilon, plan.fit.delta, unit=unit)",
+        "spent = Budget(plan.whole.epsilon, plan.whole.delta, unit=unit)",
         (f"{VALIDATION}::test_an_estimator_cannot_spend_more_than_its_part",),
         first=True,
     ),

@@ -170,7 +170,7 @@ MUTANTS = (
     ),
     Mutant(
         "a record in parts that a ledger's row did not pay for",
-        "privacy/ledger/account.py",
+        "privacy/ledger/verification.py",
         "        if not rule.fits(spent):\n            return\n",
         "",
         (f"{PAID}::test_a_ledger_verifies_a_network_that_one_row_paid_for_in_parts",),

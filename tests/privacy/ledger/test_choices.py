@@ -11,8 +11,9 @@ import pytest
 import dpgraph as dg
 from dpgraph.privacy.accounts import Made
 from dpgraph.privacy.ledger import store
-from dpgraph.privacy.ledger.account import store_of, verified
+from dpgraph.privacy.ledger.account import store_of
 from dpgraph.privacy.ledger.store import Choice, Head, laid_down, sealed
+from dpgraph.privacy.ledger.verification import verified
 from dpgraph.privacy.structural import canonical
 from tests.privacy.ledger.charging import DOMAIN, finished, open_, python, spend, what_another_writer_hears
 
