@@ -47,7 +47,7 @@ NO_TABLES = (
 LEAST = 1e-6
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WeightedNaiveBayes(NaiveBayes):
     """A classifier of the form of naive Bayes with corrected weights, for P(label | features).
 
