@@ -24,6 +24,8 @@ LEVELS, THETA, ROW, FOLLOWS = 1, 2, 3, 4
 FIRST, WIDTH, WEIGHTS = 1, 2, 3
 #: The most shifts of a row in a pass; each looks at all its records.
 MOST_SHIFTS = 8
+#: Places of two concentrations: of a centre about the centre of the bin below, and about the common centre.
+NEIGHBOURS, COMMON = 0, 1
 
 
 class Layout(NamedTuple):
@@ -344,8 +346,8 @@ def picked(rng: np.random.Generator, weight: Reals) -> int:
     return g
 
 
-def row_weighed(grid: Reals, centre: Reals, row: Integers, weight: Reals) -> None:
-    """Adds a row's log-likelihood under each concentration about a centre, its table integrated out."""
+def row_weighed(grid: Reals, centre: Reals, mass: float, row: Integers, weight: Reals) -> None:
+    """Adds a row's log-likelihood under each concentration about a centre over its mass, its table integrated out."""
     total = 0
     for k in range(centre.size):
         total += row[k]
@@ -354,45 +356,8 @@ def row_weighed(grid: Reals, centre: Reals, row: Integers, weight: Reals) -> Non
     for k in range(centre.size):
         if row[k] > 0:
             for g in range(grid.size):
-                share = grid[g] * centre[k]
+                share = grid[g] * centre[k] / mass
                 weight[g] += math.lgamma(share + row[k]) - math.lgamma(share)
-
-
-def concentration_chosen(
-    rng: np.random.Generator, grid: Reals, centre: Reals, counts: Integers, weight: Reals
-) -> float:
-    """A concentration of the grid given a variable's counts, its rows' tables integrated out (proofs.md P77).
-
-    The rows of ``counts`` lie one after another and scatter about ``centre``; ``weight`` is overwritten.
-    """
-    levels = centre.size
-    for g in range(grid.size):
-        weight[g] = 0.0
-    for first in range(0, counts.size, levels):
-        row_weighed(grid, centre, counts[first : first + levels], weight)
-    return grid[picked(rng, weight)]
-
-
-def centre_drawn(
-    rng: np.random.Generator, concentration: float, spread: float, centre: Reals, counts: Integers
-) -> None:
-    """Sets a centre given the concentration and the counts, by the tables of a Chinese restaurant (proofs.md P77).
-
-    The i-th record of a cell opens a table with probability a / (a + i - 1), a the cell's concentration; given how many
-    tables each level has, the centre is Dirichlet. ``spread`` is its concentration before any row.
-    """
-    levels = centre.size
-    total = 0.0
-    for k in range(levels):
-        mine = concentration * centre[k]
-        opened = spread
-        for at in range(k, counts.size, levels):
-            for i in range(counts[at]):
-                opened += rng.random() * (mine + i) < mine
-        centre[k] = max(rng.standard_gamma(opened), 1e-300)
-        total += centre[k]
-    for k in range(levels):
-        centre[k] /= total
 
 
 def tables_opened(
@@ -409,21 +374,22 @@ def tables_opened(
     return tables
 
 
-def relearned_within(
+def relearned(
     rng: np.random.Generator, prior: Reals, counts: Integers, grid: Reals, spread: float, centre: Reals, weight: Reals
 ) -> None:
-    """Draws the concentration and the centre of a variable of which some rows have levels of prior 0, which cannot be.
+    """Draws the concentration and the centre of a variable given the counts of its rows, and sets the prior to them.
 
-    A row scatters about the centre's shares within its own levels. Levels of the centre are gamma variables, whose sum
-    the rows do not tell; one exponent for each row makes them independent given the tables of ``centre_drawn``
-    (proofs.md P108). Sets the prior.
+    The concentration is of the grid, tables integrated out. The i-th record of a cell opens a table of a Chinese
+    restaurant with probability a / (a + i - 1), a the cell's concentration; given how many tables each level has, the
+    centre is Dirichlet, ``spread`` its concentration before any row (proofs.md P77). Levels of prior 0 cannot be: a row
+    scatters about the centre's shares within its own. Levels of the centre are gamma variables, whose sum the rows do
+    not tell; one exponent for each row makes them independent given the tables (P108). ``weight`` is overwritten.
     """
     levels = centre.size
     for g in range(grid.size):
         weight[g] = 0.0
     for first in range(0, counts.size, levels):
-        shares = centre / mass_within(prior, first, centre)
-        row_weighed(grid, shares, counts[first : first + levels], weight)
+        row_weighed(grid, centre, mass_within(prior, first, centre), counts[first : first + levels], weight)
     concentration = grid[picked(rng, weight)]
     whole = rng.standard_gamma(spread * levels)
     opened, rate = np.zeros(levels, np.int64), np.ones(levels)
@@ -435,12 +401,12 @@ def relearned_within(
             for k in range(levels):
                 if prior[first + k] > 0.0:
                     rate[k] += exponent
-    total_centre = 0.0
+    total = 0.0
     for k in range(levels):
         centre[k] = max(rng.standard_gamma(spread + opened[k]) / rate[k], 1e-250)
-        total_centre += centre[k]
+        total += centre[k]
     for k in range(levels):
-        centre[k] /= total_centre
+        centre[k] /= total
     for first in range(0, counts.size, levels):
         mass = mass_within(prior, first, centre)
         for k in range(levels):
@@ -457,15 +423,10 @@ def mass_within(prior: Reals, first: int, centre: Reals) -> float:
     return mass
 
 
-def relearned(
-    rng: np.random.Generator,
-    layout: Layout,
-    counts: Integers,
-    grid: Reals,
-    spread: float,
-    centres: Reals,
+def all_relearned(
+    rng: np.random.Generator, layout: Layout, counts: Integers, grid: Reals, spread: float, centres: Reals,
     weight: Reals,
-) -> None:
+) -> None:  # fmt: skip
     """Draws the concentration and the centre of every variable that has several rows, and sets the prior to them.
 
     ``counts`` are laid out as theta, ``centres`` are those of each variable, one after another, and overwritten; a
@@ -477,30 +438,15 @@ def relearned(
         levels, first = nodes[v, LEVELS], nodes[v, THETA]
         last = counts.size if v + 1 == nodes.shape[0] else nodes[v + 1, THETA]
         if levels > 1 and last - first > levels and centres[at] > 0.0:
-            mine, centre = counts[first:last], centres[at : at + levels]
-            if layout.prior[first:last].min() == 0.0:
-                relearned_within(rng, layout.prior[first:last], mine, grid, spread, centre, weight)
-                at += levels
-                continue
-            concentration = concentration_chosen(rng, grid, centre, mine, weight)
-            centre_drawn(rng, concentration, spread, centre, mine)
-            for cell in range(first, last):
-                layout.prior[cell] = concentration * centre[(cell - first) % levels]
+            centre = centres[at : at + levels]
+            relearned(rng, layout.prior[first:last], counts[first:last], grid, spread, centre, weight)
         at += levels
 
 
 def followed(
-    rng: np.random.Generator,
-    prior: Reals,
-    counts: Integers,
-    sizes: Integers,
-    public: Reals,
-    worth: Reals,
-    grid: Reals,
-    held: Reals,
-    choice: Integers,
-    weight: Reals,
-) -> None:
+    rng: np.random.Generator, prior: Reals, counts: Integers, sizes: Integers, public: Reals, worth: Reals,
+    grid: Reals, held: Reals, choice: Integers, weight: Reals,
+) -> None:  # fmt: skip
     """Draws how closely each row follows the public one, its table integrated out, and sets the prior of those that do.
 
     ``prior`` has the concentrations of rows that follow nothing, choice 0; choice g weighs the public row as
@@ -529,3 +475,72 @@ def followed(
             for k in range(first, last):
                 prior[k] = grid[g - 1] / (1.0 + grid[g - 1] / worth[row]) * public[k]
         first = last
+
+
+def below(row: int, stride: int, size: int, bins: int) -> int:
+    """The place of the centre that a row's centre scatters about, one above the row's number; 0 is the common one.
+
+    ``stride`` is how far apart the bins of the number are among the rows, ``size`` how many levels it has, of which the
+    first ``bins`` are in order.
+    """
+    level = row // stride % size
+    return row - stride + 1 if 0 < level < bins else 0
+
+
+def centre_set(rng: np.random.Generator, centre: Reals, about: Reals, concentration: float, opened: Integers) -> None:
+    """Draws a centre, Dirichlet(concentration about + opened), by gammas in log space so that none is all zeros."""
+    most, total = -math.inf, 0.0
+    for k in range(centre.size):
+        shape = concentration * about[k] + opened[k]
+        centre[k] = math.log(rng.standard_gamma(shape + 1.0)) + math.log(1.0 - rng.random()) / shape
+        most = max(most, centre[k])
+    for k in range(centre.size):
+        centre[k] = math.exp(max(centre[k] - most, -600.0))
+        total += centre[k]
+    for k in range(centre.size):
+        centre[k] /= total
+
+
+def relearned_along(
+    rng: np.random.Generator, prior: Reals, counts: Integers, grid: Reals, bounds: Reals, spread: float,
+    chosen: Reals, centres: Reals, stride: int, size: int, bins: int, opened: Integers, weight: Reals,
+) -> None:  # fmt: skip
+    """Draws the centres and concentrations of a variable along a parent whose bins are in order (proofs.md P109).
+
+    ``prior`` and ``counts`` have shape (rows, levels), ``centres`` a common centre before the centres of the rows.
+    ``chosen`` has the two concentrations of centres, ``bounds`` the least and the most of each, shape (2, 2), ``grid``
+    the possible concentrations of rows. ``spread`` is the Dirichlet concentration of a level of the common centre.
+    ``opened`` and ``weight`` are room, as large as ``centres`` and ``grid``.
+    """
+    rows, levels = counts.shape
+    for g in range(grid.size):
+        weight[g] = 0.0
+    for row in range(rows):
+        row_weighed(grid, centres[row + 1], 1.0, counts[row], weight)
+    own = grid[picked(rng, weight)]
+    opened[:] = 0
+    tables, rate = np.zeros(2), np.zeros(2)
+    for row in range(rows - 1, -1, -1):
+        at, to = row + 1, below(row, stride, size, bins)
+        kind = NEIGHBOURS if to > 0 else COMMON
+        tables_opened(rng, own, centres[at], counts[row], opened[at])
+        held = opened[at].sum()
+        if held > 0:
+            tables[kind] += tables_opened(rng, chosen[kind], centres[to], opened[at], opened[to])
+            rate[kind] -= math.log(max(rng.beta(chosen[kind], held), 1e-300))
+    for kind in range(2):
+        least, most = bounds[kind, 0], bounds[kind, 1]
+        if tables[kind] == 0.0:
+            chosen[kind] = least * (most / least) ** rng.random()
+        else:
+            proposed = rng.standard_gamma(tables[kind]) / rate[kind]
+            if least <= proposed <= most:
+                chosen[kind] = proposed
+    for k in range(levels):
+        centres[0, k] = 1.0
+    centre_set(rng, centres[0], centres[0], spread, opened[0])
+    for row in range(rows):
+        at, to = row + 1, below(row, stride, size, bins)
+        centre_set(rng, centres[at], centres[to], chosen[NEIGHBOURS if to > 0 else COMMON], opened[at])
+        for k in range(levels):
+            prior[row, k] = own * centres[at, k]

@@ -240,7 +240,7 @@ class Scatter:
     def relearn(self, rng: np.random.Generator, layout: Layout, counts: Integers) -> None:
         """Draws centres and concentrations given flat counts, and sets the layout's prior to them."""
         grid, spread = self._hierarchy.grid, self._hierarchy.centre
-        compiled(_kernels.relearned)(rng, layout, counts, grid, spread, self._centres, np.empty_like(grid))
+        compiled(_kernels.all_relearned)(rng, layout, counts, grid, spread, self._centres, np.empty_like(grid))
         for walk in self._walks:
             walk.relearn(rng, layout.prior, counts, grid, spread)
 

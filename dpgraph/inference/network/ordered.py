@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpgraph.inference._kernels import compiled
-from dpgraph.inference.network import _order_kernels
+from dpgraph.inference.network import _kernels
 from dpgraph.structure.domain import Bins
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Integers, Reals
@@ -31,7 +31,7 @@ class Order:
 
     def below(self, row: int) -> int:
         """The place of the centre that a row's centre scatters about; 0 is the common one."""
-        return _order_kernels.below(row, self.stride, self.size, self.bins)
+        return _kernels.below(row, self.stride, self.size, self.bins)
 
 
 def order_of(network: Network, name: str) -> Order | None:
@@ -73,7 +73,7 @@ class Walk:
         rows, levels = len(self.centres) - 1, self.centres.shape[1]
         mine = slice(self.first, self.first + rows * levels)
         for _ in range(STEPS):
-            compiled(_order_kernels.relearned_along)(
+            compiled(_kernels.relearned_along)(
                 rng, prior[mine].reshape(rows, levels), counts[mine].reshape(rows, levels), grid, self.bounds, spread,
                 self.chosen, self.centres, self.order.stride, self.order.size, self.order.bins,
                 np.empty(self.centres.shape, np.int64), np.empty_like(grid),

@@ -131,8 +131,8 @@ MUTANTS = (
     Mutant(
         "a centre drawn from records instead of tables of a restaurant",
         "inference/network/_kernels.py",
-        "opened += rng.random() * (mine + i) < mine",
-        "opened += 1",
+        "if rng.random() * (mine + i) < mine:",
+        "if True:",
         (f"{RECORDS}::test_a_centre_and_a_concentration_given_counts",),
     ),
     Mutant(
@@ -173,21 +173,21 @@ MUTANTS = (
     ),
     Mutant(
         "centres about the common one alone",
-        "inference/network/_order_kernels.py",
+        "inference/network/_kernels.py",
         "return row - stride + 1 if 0 < level < bins else 0",
         "return 0",
         (f"{ORDERED}::test_rows_lie_along_the_parent_of_most_bins",),
     ),
     Mutant(
         "rows whose number is missing beside the last bin",
-        "inference/network/_order_kernels.py",
+        "inference/network/_kernels.py",
         "if 0 < level < bins else 0",
         "if 0 < level < size else 0",
         (f"{ORDERED}::test_rows_lie_along_the_parent_of_most_bins",),
     ),
     Mutant(
         "a concentration of centres without its totals",
-        "inference/network/_order_kernels.py",
+        "inference/network/_kernels.py",
         "rate[kind] -= math.log(max(rng.beta(chosen[kind], held), 1e-300))",
         "rate[kind] += 0.01",
         (f"{ORDERED}::test_tables_given_exact_counts_are_those_of_the_quadrature",),
@@ -216,7 +216,7 @@ MUTANTS = (
     Mutant(
         "a learned prior that never reaches the tables",
         "inference/network/_kernels.py",
-        "layout.prior[cell] = concentration * centre[(cell - first) % levels]",
+        "prior[first + k] = max(concentration * centre[k] / mass, 1e-250)",
         "pass",
         (f"{RECORDS}::test_concentrations_and_centres_enumerated[laplace]",),
     ),
