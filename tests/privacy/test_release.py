@@ -193,7 +193,6 @@ GIVEN_A_GENERATOR = (
     "network/evidence",
     "network/holes",
     "network/draws",
-    "network/ordered",
     "network/plug_in",
     "network/posterior",
     "network/prior",

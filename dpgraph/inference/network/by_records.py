@@ -23,8 +23,7 @@ from dpgraph.inference.network import _kernels
 from dpgraph.inference.network._kernels import FOLLOWS, LEVELS, RECORDS, RESIZES, SHIFTS, THETA, Layout
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, concentration_tables, contingency_table, rows_estimate
-from dpgraph.inference.network.ordered import Walk, order_of
-from dpgraph.inference.network.prior import HierarchicalPrior
+from dpgraph.inference.network.prior import HierarchicalPrior, Walk, order_of
 from dpgraph.inference.network.queries import sample_codes
 from dpgraph.inference.simplex import log_gammas
 from dpgraph.structure.frozen import FrozenMap

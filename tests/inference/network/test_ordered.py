@@ -13,7 +13,7 @@ from dpgraph.inference.graphs.averaging import averaged_posterior
 from dpgraph.inference.graphs.constraints import constraints_within
 from dpgraph.inference.network import _kernels
 from dpgraph.inference.network.by_records import tables_given_counts
-from dpgraph.inference.network.ordered import Order, order_of
+from dpgraph.inference.network.prior import Order, order_of
 from dpgraph.privacy.measurements import DiscreteLaplace
 from tests.inference.network.test_by_records import assert_agree
 from tests.inference.network.test_prior import calibration_ranks, uniform
