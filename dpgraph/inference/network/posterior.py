@@ -103,7 +103,8 @@ def network_posterior(
     latent = given if holes is None else tuple(map(holes.evidence, given))
     if holes is not None:
         holes.warn(given)
-    records, automatic = _records_of(asked), isinstance(asked, Automatic)
+    records = asked if isinstance(asked, Records) else getattr(asked, "records", Records())
+    automatic = isinstance(asked, Automatic)
     seconds = sum(seconds_of_records(one, records, draws) for one in latent)
     if automatic and (prior is None or hierarchy is not None):
         more = int(np.clip(UNHURRIED / max(seconds, 1e-9), 1, MOST_SWEEPS))
@@ -229,11 +230,6 @@ def read_prior(prior: Any) -> tuple[HierarchicalPrior | None, float]:
     cells: Any = DEFAULT_PRIOR if prior is None else prior
     check_above_zero("prior", cells)
     return None, float(cells)
-
-
-def _records_of(asked: Method) -> Records:
-    """The settings of chains of records, where they are those of the method."""
-    return asked if isinstance(asked, Records) else asked.records if isinstance(asked, Automatic) else Records()
 
 
 def _chosen(
