@@ -73,7 +73,7 @@ def _plain_model(model: NaiveBayes) -> Plain:
 
 def _plain_posterior(posterior: Any) -> Plain:
     codec = next(codec for codec in _POSTERIORS.values() if codec.type is type(posterior))
-    return {"kind": codec.kind, **codec.write(posterior)}
+    return {"kind": codec.kind} | (codec.write(posterior) or {})
 
 
 def _model_of(plain: Plain, network: Network, provenance: Provenance | None) -> NaiveBayes:

@@ -346,7 +346,7 @@ def picked(rng: np.random.Generator, weight: Reals) -> int:
     return g
 
 
-def row_weighed(grid: Reals, centre: Reals, mass: float, row: Integers, weight: Reals) -> None:
+def row_weighed(grid: Reals, centre: Reals, row: Integers, weight: Reals, mass: float = 1.0) -> None:
     """Adds a row's log-likelihood under each concentration about a centre over its mass, its table integrated out."""
     total = 0
     for k in range(centre.size):
@@ -374,7 +374,7 @@ def tables_opened(
     return tables
 
 
-def relearned(
+def relearned_within(
     rng: np.random.Generator, prior: Reals, counts: Integers, grid: Reals, spread: float, centre: Reals, weight: Reals
 ) -> None:
     """Draws the concentration and the centre of a variable given the counts of its rows, and sets the prior to them.
@@ -389,7 +389,7 @@ def relearned(
     for g in range(grid.size):
         weight[g] = 0.0
     for first in range(0, counts.size, levels):
-        row_weighed(grid, centre, mass_within(prior, first, centre), counts[first : first + levels], weight)
+        row_weighed(grid, centre, counts[first : first + levels], weight, mass_within(prior, first, centre))
     concentration = grid[picked(rng, weight)]
     whole = rng.standard_gamma(spread * levels)
     opened, rate = np.zeros(levels, np.int64), np.ones(levels)
@@ -423,7 +423,7 @@ def mass_within(prior: Reals, first: int, centre: Reals) -> float:
     return mass
 
 
-def all_relearned(
+def relearned(
     rng: np.random.Generator, layout: Layout, counts: Integers, grid: Reals, spread: float, centres: Reals,
     weight: Reals,
 ) -> None:  # fmt: skip
@@ -439,7 +439,7 @@ def all_relearned(
         last = counts.size if v + 1 == nodes.shape[0] else nodes[v + 1, THETA]
         if levels > 1 and last - first > levels and centres[at] > 0.0:
             centre = centres[at : at + levels]
-            relearned(rng, layout.prior[first:last], counts[first:last], grid, spread, centre, weight)
+            relearned_within(rng, layout.prior[first:last], counts[first:last], grid, spread, centre, weight)
         at += levels
 
 
@@ -516,7 +516,7 @@ def relearned_along(
     for g in range(grid.size):
         weight[g] = 0.0
     for row in range(rows):
-        row_weighed(grid, centres[row + 1], 1.0, counts[row], weight)
+        row_weighed(grid, centres[row + 1], counts[row], weight)
     own = grid[picked(rng, weight)]
     opened[:] = 0
     tables, rate = np.zeros(2), np.zeros(2)

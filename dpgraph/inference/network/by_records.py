@@ -239,7 +239,7 @@ class Scatter:
     def relearn(self, rng: np.random.Generator, layout: Layout, counts: Integers) -> None:
         """Draws centres and concentrations given flat counts, and sets the layout's prior to them."""
         grid, spread = self._hierarchy.grid, self._hierarchy.centre
-        compiled(_kernels.all_relearned)(rng, layout, counts, grid, spread, self._centres, np.empty_like(grid))
+        compiled(_kernels.relearned)(rng, layout, counts, grid, spread, self._centres, np.empty_like(grid))
         for walk in self._walks:
             walk.relearn(rng, layout.prior, counts, grid, spread)
 
@@ -410,7 +410,9 @@ def kernel_layout(given: Evidence, concentration: Mapping[str, Reals]) -> Layout
     network, tables = given.network, given.tables
     position = {name: v for v, name in enumerate(network.order)}
     under, holds = reached(given)
-    below, touched = (list(map(np.flatnonzero, lines)) for lines in (under - np.eye(len(under)), under @ holds))
+    below, touched = (
+        [np.flatnonzero(line).tolist() for line in lines] for lines in (under - np.eye(len(under)), under @ holds)
+    )
     sizes = [network.domain.sizes[name] for name in network.order]
     rows = [network.cells(network.parents[name]) for name in network.order]
     cells = [many * size for many, size in zip(rows, sizes, strict=True)]

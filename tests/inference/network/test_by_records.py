@@ -404,7 +404,7 @@ def test_a_centre_and_a_concentration_given_counts():
     rng, centre, weight, prior = np.random.default_rng(14), np.full(3, 1 / 3), np.empty(3), np.ones(12)
     chosen = []
     for _ in range(40_000):
-        _kernels.relearned(rng, prior, counts.reshape(-1), HIERARCHY.grid, HIERARCHY.centre, centre, weight)
+        _kernels.relearned_within(rng, prior, counts.reshape(-1), HIERARCHY.grid, HIERARCHY.centre, centre, weight)
         chosen.append(prior[:3].sum())
     shares = np.isclose(np.array(chosen)[:, None], HIERARCHY.grid)
     assert_agree(shares[None].astype(float), exact, comparisons=3)

@@ -299,7 +299,7 @@ def test_a_centre_and_a_concentration_within_rules():
     rng, centre, room, prior = np.random.default_rng(8), np.full(3, 1 / 3), np.empty(3), mask.astype(float).reshape(-1)
     found = []
     for _ in range(40_000):
-        _kernels.relearned(rng, prior, counts.reshape(-1), grid, spread, centre, room)
+        _kernels.relearned_within(rng, prior, counts.reshape(-1), grid, spread, centre, room)
         rows = prior.reshape(4, 3)
         assert ((rows > 0) == mask).all()
         found.append([*centre, *centre**2, *np.isclose(rows[3].sum(), grid)])
