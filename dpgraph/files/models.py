@@ -8,7 +8,7 @@ from typing import Any, get_args
 import numpy as np
 
 from dpgraph.files.arrays import plain_tables, tables_of
-from dpgraph.files.codecs import Codec, Plain, Read, needed_network, register_codecs, structural
+from dpgraph.files.codecs import Codec, Plain, Read, needed_network, register_codecs, structural, written
 from dpgraph.inference.markov.sampler import Inference, Sampler
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior
@@ -72,8 +72,8 @@ def _plain_model(model: NaiveBayes) -> Plain:
 
 
 def _plain_posterior(posterior: Any) -> Plain:
-    codec = next(codec for codec in _POSTERIORS.values() if codec.type is type(posterior))
-    return {"kind": codec.kind} | (codec.write(posterior) or {})
+    codec, plain = written(posterior, released=False)
+    return {"kind": codec.kind, **plain}
 
 
 def _model_of(plain: Plain, network: Network, provenance: Provenance | None) -> NaiveBayes:

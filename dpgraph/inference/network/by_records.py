@@ -410,9 +410,8 @@ def kernel_layout(given: Evidence, concentration: Mapping[str, Reals]) -> Layout
     network, tables = given.network, given.tables
     position = {name: v for v, name in enumerate(network.order)}
     under, holds = reached(given)
-    below, touched = (
-        [np.flatnonzero(line).tolist() for line in lines] for lines in (under - np.eye(len(under)), under @ holds)
-    )
+    below = [np.flatnonzero(line).tolist() for line in under - np.eye(len(under))]
+    touched = [np.flatnonzero(line).tolist() for line in under @ holds]
     sizes = [network.domain.sizes[name] for name in network.order]
     rows = [network.cells(network.parents[name]) for name in network.order]
     cells = [many * size for many, size in zip(rows, sizes, strict=True)]
