@@ -346,8 +346,8 @@ def picked(rng: np.random.Generator, weight: Reals) -> int:
     return g
 
 
-def row_weighed(grid: Reals, centre: Reals, row: Integers, weight: Reals, mass: float = 1.0) -> None:
-    """Adds a row's log-likelihood under each concentration about a centre over its mass, its table integrated out."""
+def row_weighed(grid: Reals, centre: Reals, row: Integers, weight: Reals) -> None:
+    """Adds a row's log-likelihood under each concentration about a centre, its table integrated out."""
     total = 0
     for k in range(centre.size):
         total += row[k]
@@ -356,8 +356,45 @@ def row_weighed(grid: Reals, centre: Reals, row: Integers, weight: Reals, mass: 
     for k in range(centre.size):
         if row[k] > 0:
             for g in range(grid.size):
-                share = grid[g] * centre[k] / mass
+                share = grid[g] * centre[k]
                 weight[g] += math.lgamma(share + row[k]) - math.lgamma(share)
+
+
+def concentration_chosen(
+    rng: np.random.Generator, grid: Reals, centre: Reals, counts: Integers, weight: Reals
+) -> float:
+    """A concentration of the grid given a variable's counts, its rows' tables integrated out (proofs.md P77).
+
+    The rows of ``counts`` lie one after another and scatter about ``centre``; ``weight`` is overwritten.
+    """
+    levels = centre.size
+    for g in range(grid.size):
+        weight[g] = 0.0
+    for first in range(0, counts.size, levels):
+        row_weighed(grid, centre, counts[first : first + levels], weight)
+    return grid[picked(rng, weight)]
+
+
+def centre_drawn(
+    rng: np.random.Generator, concentration: float, spread: float, centre: Reals, counts: Integers
+) -> None:
+    """Sets a centre given the concentration and the counts, by the tables of a Chinese restaurant (proofs.md P77).
+
+    The i-th record of a cell opens a table with probability a / (a + i - 1), a the cell's concentration; given how many
+    tables each level has, the centre is Dirichlet. ``spread`` is its concentration before any row.
+    """
+    levels = centre.size
+    total = 0.0
+    for k in range(levels):
+        mine = concentration * centre[k]
+        opened = spread
+        for at in range(k, counts.size, levels):
+            for i in range(counts[at]):
+                opened += rng.random() * (mine + i) < mine
+        centre[k] = max(rng.standard_gamma(opened), 1e-300)
+        total += centre[k]
+    for k in range(levels):
+        centre[k] /= total
 
 
 def tables_opened(
@@ -377,19 +414,18 @@ def tables_opened(
 def relearned_within(
     rng: np.random.Generator, prior: Reals, counts: Integers, grid: Reals, spread: float, centre: Reals, weight: Reals
 ) -> None:
-    """Draws the concentration and the centre of a variable given the counts of its rows, and sets the prior to them.
+    """Draws the concentration and the centre of a variable of which some rows have levels of prior 0, which cannot be.
 
-    The concentration is of the grid, tables integrated out. The i-th record of a cell opens a table of a Chinese
-    restaurant with probability a / (a + i - 1), a the cell's concentration; given how many tables each level has, the
-    centre is Dirichlet, ``spread`` its concentration before any row (proofs.md P77). Levels of prior 0 cannot be: a row
-    scatters about the centre's shares within its own. Levels of the centre are gamma variables, whose sum the rows do
-    not tell; one exponent for each row makes them independent given the tables (P108). ``weight`` is overwritten.
+    A row scatters about the centre's shares within its own levels. Levels of the centre are gamma variables, whose sum
+    the rows do not tell; one exponent for each row makes them independent given the tables of ``centre_drawn``
+    (proofs.md P108). Sets the prior.
     """
     levels = centre.size
     for g in range(grid.size):
         weight[g] = 0.0
     for first in range(0, counts.size, levels):
-        row_weighed(grid, centre, counts[first : first + levels], weight, mass_within(prior, first, centre))
+        shares = centre / mass_within(prior, first, centre)
+        row_weighed(grid, shares, counts[first : first + levels], weight)
     concentration = grid[picked(rng, weight)]
     whole = rng.standard_gamma(spread * levels)
     opened, rate = np.zeros(levels, np.int64), np.ones(levels)
@@ -401,12 +437,12 @@ def relearned_within(
             for k in range(levels):
                 if prior[first + k] > 0.0:
                     rate[k] += exponent
-    total = 0.0
+    total_centre = 0.0
     for k in range(levels):
         centre[k] = max(rng.standard_gamma(spread + opened[k]) / rate[k], 1e-250)
-        total += centre[k]
+        total_centre += centre[k]
     for k in range(levels):
-        centre[k] /= total
+        centre[k] /= total_centre
     for first in range(0, counts.size, levels):
         mass = mass_within(prior, first, centre)
         for k in range(levels):
@@ -438,8 +474,15 @@ def relearned(
         levels, first = nodes[v, LEVELS], nodes[v, THETA]
         last = counts.size if v + 1 == nodes.shape[0] else nodes[v + 1, THETA]
         if levels > 1 and last - first > levels and centres[at] > 0.0:
-            centre = centres[at : at + levels]
-            relearned_within(rng, layout.prior[first:last], counts[first:last], grid, spread, centre, weight)
+            mine, centre = counts[first:last], centres[at : at + levels]
+            if layout.prior[first:last].min() == 0.0:
+                relearned_within(rng, layout.prior[first:last], mine, grid, spread, centre, weight)
+                at += levels
+                continue
+            concentration = concentration_chosen(rng, grid, centre, mine, weight)
+            centre_drawn(rng, concentration, spread, centre, mine)
+            for cell in range(first, last):
+                layout.prior[cell] = concentration * centre[(cell - first) % levels]
         at += levels
 
 

@@ -401,12 +401,12 @@ def test_a_centre_and_a_concentration_given_counts():
         one = HierarchicalPrior(lowest=grid, highest=grid, steps=1, centre=2)
         marginals.append(over_the_prior(one, counts.T[None])[0][0])
     exact = np.exp(np.array(marginals) - logsumexp(marginals))
-    rng, centre, weight, prior = np.random.default_rng(14), np.full(3, 1 / 3), np.empty(3), np.ones(12)
+    rng, centre, weight = np.random.default_rng(14), np.full(3, 1 / 3), np.empty(3)
     chosen = []
     for _ in range(40_000):
-        _kernels.relearned_within(rng, prior, counts.reshape(-1), HIERARCHY.grid, HIERARCHY.centre, centre, weight)
-        chosen.append(prior[:3].sum())
-    shares = np.isclose(np.array(chosen)[:, None], HIERARCHY.grid)
+        chosen.append(_kernels.concentration_chosen(rng, HIERARCHY.grid, centre, counts.reshape(-1), weight))
+        _kernels.centre_drawn(rng, chosen[-1], HIERARCHY.centre, centre, counts.reshape(-1))
+    shares = np.array(chosen)[:, None] == HIERARCHY.grid
     assert_agree(shares[None].astype(float), exact, comparisons=3)
 
 

@@ -131,8 +131,8 @@ MUTANTS = (
     Mutant(
         "a centre drawn from records instead of tables of a restaurant",
         "inference/network/_kernels.py",
-        "if rng.random() * (mine + i) < mine:",
-        "if True:",
+        "opened += rng.random() * (mine + i) < mine",
+        "opened += 1",
         (f"{RECORDS}::test_a_centre_and_a_concentration_given_counts",),
     ),
     Mutant(
@@ -216,7 +216,7 @@ MUTANTS = (
     Mutant(
         "a learned prior that never reaches the tables",
         "inference/network/_kernels.py",
-        "prior[first + k] = max(concentration * centre[k] / mass, 1e-250)",
+        "layout.prior[cell] = concentration * centre[(cell - first) % levels]",
         "pass",
         (f"{RECORDS}::test_concentrations_and_centres_enumerated[laplace]",),
     ),
