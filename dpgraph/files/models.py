@@ -8,7 +8,7 @@ from typing import Any, get_args
 import numpy as np
 
 from dpgraph.files.arrays import plain_tables, tables_of
-from dpgraph.files.codecs import Codec, Plain, Read, needed_network, register_codecs, structural
+from dpgraph.files.codecs import Codec, Plain, Read, needed_network, register_codecs, structural, written
 from dpgraph.inference.markov.sampler import Inference, Sampler
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.plug_in import DirichletPosterior
@@ -72,8 +72,8 @@ def _plain_model(model: NaiveBayes) -> Plain:
 
 
 def _plain_posterior(posterior: Any) -> Plain:
-    kind = _KINDS[type(posterior)]
-    return {"kind": kind, **_POSTERIORS[kind][0](posterior)}
+    codec, plain = written(posterior, released=False)
+    return {"kind": codec.kind, **plain}
 
 
 def _model_of(plain: Plain, network: Network, provenance: Provenance | None) -> NaiveBayes:
@@ -88,7 +88,7 @@ def _weighted_of(plain: Plain, network: Network, provenance: Provenance | None) 
 
 
 def _posterior_of(plain: Plain, network: Network, provenance: Provenance | None) -> Any:
-    return _POSTERIORS[plain["kind"]][1](plain, network, provenance)
+    return _POSTERIORS[plain["kind"]].read(plain, network, provenance)
 
 
 def _plain_classifier(model: ConditionalClassifier) -> Plain:
@@ -103,25 +103,22 @@ def _classifier_of(plain: Plain, network: Network, provenance: Provenance | None
     return ConditionalClassifier(plain["target"], posterior, tuple(plain["features"]))
 
 
-#: Writers and readers of posteriors.
-_POSTERIORS = {
-    "posterior": structural(DirichletPosterior),
-    # Every draw of every table; the latent rows of a chain are not kept.
-    "posterior-draws": structural(PosteriorDraws, _check_draws, without="records"),
-    "probabilities": structural(Probabilities),
-}
-_KINDS = {DirichletPosterior: "posterior", PosteriorDraws: "posterior-draws", Probabilities: "probabilities"}
-
-
 def _fitted(kind: str, type_: type, write: Any, read: Any, network: Any = attrgetter("network")) -> Codec:
     return Codec("fitted", kind, type_, write, read, network, needed_network)
 
 
+#: The posteriors of networks, by kind; of draws the latent rows of a chain are not kept.
+_POSTERIORS = {
+    codec.kind: codec
+    for codec in (
+        _fitted("posterior", DirichletPosterior, *structural(DirichletPosterior)),
+        _fitted("posterior-draws", PosteriorDraws, *structural(PosteriorDraws, _check_draws, without="records")),
+        _fitted("probabilities", Probabilities, *structural(Probabilities)),
+    )
+}
 #: The models that questions are asked of.
 _NETWORK_MODELS = (
-    _fitted("posterior", DirichletPosterior, *_POSTERIORS["posterior"]),
-    _fitted("posterior-draws", PosteriorDraws, *_POSTERIORS["posterior-draws"]),
-    _fitted("probabilities", Probabilities, *_POSTERIORS["probabilities"]),
+    *_POSTERIORS.values(),
     _fitted("classifier", ConditionalClassifier, _plain_classifier, _classifier_of),
     _fitted("naive-bayes", NaiveBayes, _plain_model, _model_of, attrgetter("probabilities.network")),
     _fitted(

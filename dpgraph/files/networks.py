@@ -385,22 +385,19 @@ def _missing_of(plain: Mapping[str, Any], values: list[Any]) -> Any:
 
 
 def _plain_variable(variable: Feature) -> dict[str, Any]:
-    """The inverse of ``_variable_of``."""
-    if isinstance(variable, Bins):
-        return (
-            {"bins": list(variable.edges)}
-            | ({"missing": True} if variable.missing else {})
-            | ({"unobserved": True} if variable.unobserved else {})
-            | ({"filled": True} if variable.filled else {})
-            | ({"outside": variable.outside} if variable.outside != "ends" else {})
-            | ({"whole": variable.whole} if variable.whole != variable.whole_edges else {})
-        )
-    bounded = isinstance(variable, Bounded)
-    plain = {"bounds": [variable.low, variable.high]} if bounded else {"levels": list(variable.levels)}
-    actions = {"other": None if bounded else variable.other, "missing": variable.missing}
-    actions["filled"] = None if bounded else variable.filled
-    hidden = {"unobserved": True} if not bounded and variable.unobserved else {}
-    return plain | {key: level for key, level in actions.items() if level is not None} | hidden
+    """The inverse of ``_variable_of``; settings that say nothing are left out."""
+    match variable:
+        case Bounded():
+            plain: dict[str, Any] = {"bounds": [variable.low, variable.high]}
+        case Bins():
+            plain = {"bins": list(variable.edges)}
+        case _:
+            plain = {"levels": list(variable.levels)}
+    none = False if isinstance(variable, Bins) else None
+    silent = {"other": None, "missing": none, "filled": none, "unobserved": False, "outside": "ends"}
+    silent["whole"] = getattr(variable, "whole_edges", None)
+    said = {name: getattr(variable, name, default) for name, default in silent.items()}
+    return plain | {name: value for name, value in said.items() if value != silent[name]}
 
 
 def _with_bounds(name: str, variable: Feature) -> Bounded:

@@ -28,7 +28,7 @@ import numpy as np
 
 from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.errors import ReleaseError
-from dpgraph.privacy.gdp import bisected, epsilon_of_mu, mu_within, pure_mu_squared, rounded
+from dpgraph.privacy.gdp import epsilon_of_mu, largest, mu_within, pure_mu_squared, rounded
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, Measurement, NoiseLaw, SumZeroLaplace
 from dpgraph.privacy.noise import epsilon_of_rho, exp_bounds, rho_of_epsilon
 from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, decimal, exact, recorded_mu_squared
@@ -476,11 +476,4 @@ def checked(event: Any) -> Event:
 
 def pure_within(total: Fraction, price: Callable[[Fraction], Fraction]) -> Fraction:
     """The largest epsilon, to twelve digits, of a pure release whose price is at most a total."""
-    if total <= 0:
-        return Fraction(0)
-    low = high = Fraction(1)
-    while price(low) > total:
-        low, high = low / 2, low
-    while price(high) <= total:
-        low, high = high, 2 * high
-    return bisected(low, high, lambda epsilon: price(epsilon) <= total)[0]
+    return largest(lambda epsilon: price(epsilon) <= total) if total > 0 else Fraction(0)

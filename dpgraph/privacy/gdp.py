@@ -120,14 +120,19 @@ def epsilon_of_mu(mu_squared: Fraction, delta: Fraction) -> Fraction:
 @lru_cache(maxsize=1024)
 def mu_within(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The largest mu, to twelve digits, of which every mechanism is (epsilon, delta)-DP; never more."""
+    if delta_of_mu(Fraction(1, 2**200), epsilon) > delta:
+        raise ReleaseError(f"epsilon {float(epsilon):.3g} at delta {float(delta):.3g} leaves no mu worth having")
+    return largest(lambda mu: delta_of_mu(mu**2, epsilon) <= delta)
+
+
+def largest(fits: Callable[[Fraction], bool]) -> Fraction:
+    """The largest number above 0, to twelve digits, that fits as all below it do."""
     low = high = Fraction(1)
-    while delta_of_mu(low**2, epsilon) > delta:
+    while not fits(low):
         low, high = low / 2, low
-        if low < Fraction(1, 2**100):
-            raise ReleaseError(f"epsilon {float(epsilon):.3g} at delta {float(delta):.3g} leaves no mu worth having")
-    while delta_of_mu(high**2, epsilon) <= delta:
+    while fits(high):
         low, high = high, 2 * high
-    return bisected(low, high, lambda mu: delta_of_mu(mu**2, epsilon) <= delta)[0]
+    return bisected(low, high, fits)[0]
 
 
 def bisected(low: Fraction, high: Fraction, is_low: Callable[[Fraction], bool]) -> tuple[Fraction, Fraction]:

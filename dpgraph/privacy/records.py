@@ -129,14 +129,12 @@ def conversion_problem(event: Event, rho: Fraction | None, mu_squared: Fraction 
         return "claims delta 0 and a rho or mu alone, which is never purely private"
     if mu_squared is not None and delta_of_mu(mu_squared, event.epsilon) <= event.delta:
         return None
+    claim = f"claims epsilon {float(event.epsilon):.9g} at delta {float(event.delta):.3g}, less than its"
     if rho is None:
-        return f"claims epsilon {float(event.epsilon):.9g} at delta {float(event.delta):.3g}, less than its mu costs"
-    if _log_delta(float(rho), float(event.epsilon)) > _log(event.delta) + SLACK * (1 - _log(event.delta)):
-        return (
-            f"claims epsilon {float(event.epsilon):.9g} at delta {float(event.delta):.3g}, less than its noise costs "
-            f"at rho {float(rho):.9g}"
-        )
-    return None
+        return f"{claim} mu costs"
+    allowed = _log(event.delta) + SLACK * (1 - _log(event.delta))
+    below = _log_delta(float(rho), float(event.epsilon)) > allowed
+    return f"{claim} noise costs at rho {float(rho):.9g}" if below else None
 
 
 def movement_problem(event: Event, rows_per_person: int) -> str | None:

@@ -139,16 +139,15 @@ def _mapping(origin: Any, inner: tuple[Any, ...]) -> Form:
 
 def _union(members: tuple[Any, ...]) -> Form:
     """``X | None``, unions of scalars, and unions of dataclasses by the names of their classes."""
-    rest = tuple(member for member in members if member is not NoneType)
-    if rest == members and all(member in (str, int, float, bool) for member in rest):
-        return _scalar(rest, "a text, a number or a boolean")
-    one = form_of(rest[0]) if len(rest) == 1 else form_of(Union[rest]) if rest != members else named(rest)  # noqa: UP007
-    if rest == members:
-        return one
-    return Form(
-        lambda value: None if value is None else one.write(value),
-        lambda plain, place: None if plain is None else one.read(plain, place),
-    )
+    if NoneType in members:
+        other = form_of(Union[tuple(member for member in members if member is not NoneType)])  # noqa: UP007
+        return Form(
+            lambda value: None if value is None else other.write(value),
+            lambda plain, place: None if plain is None else other.read(plain, place),
+        )
+    if all(member in (str, int, float, bool) for member in members):
+        return _scalar(members, "a text, a number or a boolean")
+    return named(members)
 
 
 def named(kinds: tuple[Any, ...] | Mapping[str, Any]) -> Form:

@@ -133,11 +133,15 @@ class _Shrinking:
 def largest_sum(factors: Iterable[Factor], order: Sequence[str], limit: int) -> tuple[int, bool]:
     """The maximum of a sum of factors, or beyond ``limit`` cells a mini-bucket bound (P4), and if it is exact."""
     factors = list(factors)
+    value, exact = _maximum(factors, order, limit, split=False)
+    return (value, exact) if exact else _maximum(factors, order, min(limit, BOUND_CELLS), split=True)
+
+
+def _maximum(factors: Iterable[Factor], order: Sequence[str], limit: int, *, split: bool) -> tuple[int, bool]:
+    """The maximum, and if it is exact; beyond the limit no value or, where tables may be ``split``, a bound."""
     place = {name: i for i, name in enumerate(order)}
     buckets: dict[str, list[Factor]] = {name: [] for name in order}
     total, exact = 0, True
-    if not _fits(factors, order, limit):
-        limit = min(limit, BOUND_CELLS)
 
     def put(scope: Family, values: Integers) -> int:
         if not scope:
@@ -150,27 +154,13 @@ def largest_sum(factors: Iterable[Factor], order: Sequence[str], limit: int) -> 
     for name in order:
         groups = _groups(buckets.pop(name), limit)
         exact = exact and len(groups) <= 1
+        if not (exact or split):
+            break
         for group in groups:
             scope, values = _sum(group)
             rest = tuple(other for other in scope if other != name)
             total += put(rest, values.max(axis=scope.index(name)))
     return total, exact
-
-
-def _fits(factors: Iterable[Factor], order: Sequence[str], limit: int) -> bool:
-    place = {name: i for i, name in enumerate(order)}
-    joined: dict[str, dict[str, int]] = {name: {} for name in order}
-    for scope, values in factors:
-        if scope:
-            joined[min(scope, key=place.__getitem__)].update(zip(scope, values.shape, strict=True))
-    for name in order:
-        sizes = joined.pop(name)
-        if math.prod(sizes.values()) > limit:
-            return False
-        rest = {other: size for other, size in sizes.items() if other != name}
-        if rest:
-            joined[min(rest, key=place.__getitem__)].update(rest)
-    return True
 
 
 def _groups(factors: list[Factor], limit: int) -> list[list[Factor]]:

@@ -425,16 +425,8 @@ class Network:
     @cached_property
     def maximal_families(self) -> tuple[Family, ...]:
         """The families that are not inside another; every other family is a margin of one of these."""
-        kept: list[tuple[frozenset[str], Family]] = []
-        holders: dict[str, list[frozenset[str]]] = {name: [] for name in self.domain.names}
-        for family in sorted(self.families, key=len, reverse=True):
-            members = frozenset(family)
-            if not any(members <= other for other in holders[family[0]]):
-                kept.append((members, family))
-                for name in family:
-                    holders[name].append(members)
-        chosen = {family for _, family in kept}
-        return tuple(family for family in self.families if family in chosen)
+        holding = Holding(self, self.families)
+        return tuple(family for family in self.families if len(holding.places(family)) == 1)
 
     def blocks(self, unit: PrivacyUnit) -> tuple[Block, ...]:
         """The tables of the maximal families, from which every family's counts can be read, and how each moves.

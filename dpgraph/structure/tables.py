@@ -507,6 +507,24 @@ def _checked(network: Network, tables: Mapping[Family, Any], dtype: Any) -> Froz
     return FrozenMap(frozen)
 
 
+def of_every_variable(network: Network, arrays: Mapping[str, Reals], what: str, lead: int = 0) -> FrozenMap[str, Reals]:
+    """An array for each variable, read-only, ``lead`` axes before those of its family; refuses others by ``what``.
+
+    An array that is in a file, or read-only with memory of its own, is not copied.
+    """
+    if set(arrays) != set(network.domain.names):
+        raise NetworkError(f"every variable needs its {what}, and no other")
+    frozen: dict[str, Reals] = {}
+    for name in network.domain.names:
+        array = arrays[name]
+        mine = isinstance(array, np.ndarray) and array.flags.owndata and array.flags.c_contiguous
+        keeps = isinstance(array, np.memmap) or (mine and array.dtype == np.float64 and not array.flags.writeable)
+        frozen[name] = array if keeps else frozen_array(array, np.float64)
+        if frozen[name].shape[lead:] != network.shape(network.family(name)):
+            raise NetworkError(f"the {what} of {name!r} have the wrong shape {frozen[name].shape}")
+    return FrozenMap(frozen)
+
+
 def check_rows(n: object) -> None:
     """Refuses any n but a whole number of at least 0, or None where n is private."""
     if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 <= n < 1 << 62):

@@ -193,8 +193,6 @@ GIVEN_A_GENERATOR = (
     "network/evidence",
     "network/holes",
     "network/draws",
-    "network/_order_kernels",
-    "network/ordered",
     "network/plug_in",
     "network/posterior",
     "network/prior",

@@ -29,11 +29,11 @@ MOST = 1 << 50
 class Problem(NamedTuple):
     """The posterior of a table of counts given linear statistics as a few arrays.
 
-    ``prior`` has the Dirichlet concentrations, shape (cells,), ``flat`` where all are 1; ``known`` is true where the
-    total is. ``weights`` has the statistics of one row in each cell, shape (cells, statistics);
+    ``prior`` has the Dirichlet concentrations, shape (cells,), ``flat`` where all are 1, which say nothing; ``known``
+    is true where the total is. ``weights`` has the statistics of one row in each cell, shape (cells, statistics);
     ``costs`` the cost of a unit of |residual| and of residual^2 of each statistic, shape (statistics, 2);
     ``directions`` for each statistic a move of the table that changes no other, shape (statistics, cells), a step along
-    which adds ``gains`` to the statistic and ``lifts`` to the total.
+    which adds ``gains`` to the statistic.
     """
 
     prior: Reals
@@ -42,7 +42,6 @@ class Problem(NamedTuple):
     costs: Reals
     directions: Integers
     gains: Integers
-    lifts: Integers
     known: bool
 
 
@@ -84,7 +83,7 @@ def noise_log(problem: MarginProblem, law: int, noise: float) -> float:
 
 def cell_log(problem: Problem, cell: int, count: int) -> float:
     """The part of one cell of the table in the log posterior."""
-    return 0.0 if problem.flat else math.lgamma(problem.prior[cell] + count) - math.lgamma(count + 1.0)
+    return math.lgamma(problem.prior[cell] + count) - math.lgamma(count + 1.0)
 
 
 def total_log(problem: Problem, total: int) -> float:
@@ -98,98 +97,75 @@ def statistic_log(problem: Problem, at: int, residual: int) -> float:
     return -problem.costs[at, 0] * size - problem.costs[at, 1] * size * size
 
 
-def bounds(problem: Problem, counts: Integers, kind: int, one: int, other: int) -> tuple[int, int]:
-    """The fewest and the most steps of a move that leave no count below 0."""
+def chosen_move(problem: Problem, kind: int, one: int, other: int, change: Integers, shift: Integers) -> None:
+    """Sets what one step of a move adds to each cell, ``change``, and to each statistic, ``shift``."""
+    shift[:] = 0
+    if kind == ALONG:
+        change[:] = problem.directions[one]
+        shift[one] = problem.gains[one]
+        return
+    change[:] = 0
     if kind == PAIR:
-        return -counts[other], counts[one]
-    if kind == ALONE:
-        return -counts[one], MOST
+        change[one], change[other] = -1, 1
+        shift[:] = problem.weights[other] - problem.weights[one]
+    else:
+        change[one] = 1
+        shift[:] = problem.weights[one]
+
+
+def bounds(counts: Integers, change: Integers) -> tuple[int, int]:
+    """The fewest and the most steps of a move that leave no count below 0."""
     low, high = -MOST, MOST
     for cell in range(counts.size):
-        change = problem.directions[one, cell]
-        if change > 0:
-            low = max(low, -(counts[cell] // change))
-        elif change < 0:
-            high = min(high, counts[cell] // -change)
+        if change[cell] > 0:
+            low = max(low, -(counts[cell] // change[cell]))
+        elif change[cell] < 0:
+            high = min(high, counts[cell] // -change[cell])
     return low, high
 
 
 def moved_log(
-    problem: Problem, counts: Integers, residuals: Integers, kind: int, one: int, other: int, steps: int, total: int
+    problem: Problem, counts: Integers, residuals: Integers, change: Integers, shift: Integers, steps: int
 ) -> float:
     """The log posterior after so many steps of a move, up to its unchanged parts."""
-    log = 0.0
-    if kind == ALONG:
-        log += statistic_log(problem, one, residuals[one] - steps * problem.gains[one])
-        if not problem.flat:
-            for cell in range(counts.size):
-                if problem.directions[one, cell] != 0:
-                    log += cell_log(problem, cell, counts[cell] + steps * problem.directions[one, cell])
-        if problem.lifts[one] != 0:
-            log += total_log(problem, total + steps * problem.lifts[one])
-        return log
-    if kind == PAIR:
-        log += cell_log(problem, one, counts[one] - steps) + cell_log(problem, other, counts[other] + steps)
-        for at in range(residuals.size):
-            change = problem.weights[other, at] - problem.weights[one, at]
-            log += statistic_log(problem, at, residuals[at] - steps * change)
-        return log
-    log += cell_log(problem, one, counts[one] + steps) + total_log(problem, total + steps)
+    log, lift = 0.0, change.sum()
+    for cell in range(0 if problem.flat else counts.size):
+        if change[cell] != 0:
+            log += cell_log(problem, cell, counts[cell] + steps * change[cell])
     for at in range(residuals.size):
-        log += statistic_log(problem, at, residuals[at] - steps * problem.weights[one, at])
-    return log
+        if shift[at] != 0:
+            log += statistic_log(problem, at, residuals[at] - steps * shift[at])
+    return log if lift == 0 else log + total_log(problem, counts.sum() + steps * lift)
 
 
 def moved(
     rng: np.random.Generator, problem: Problem, counts: Integers, residuals: Integers,
-    kind: int, one: int, other: int, width: int,
+    change: Integers, shift: Integers, width: int,
 ) -> int:  # fmt: skip
     """Makes a move by slice sampling on the whole numbers, stepping out (Neal 2003); returns how many steps."""
-    low, high = bounds(problem, counts, kind, one, other)
+    low, high = bounds(counts, change)
     if low == high:
         return 0
-    total = counts.sum()
-    level = moved_log(problem, counts, residuals, kind, one, other, 0, total) + math.log(1.0 - rng.random())
+    level = moved_log(problem, counts, residuals, change, shift, 0) + math.log(1.0 - rng.random())
     left = -int(rng.random() * width)
     right = left + width
-    while left > low and moved_log(problem, counts, residuals, kind, one, other, left, total) >= level:
+    while left > low and moved_log(problem, counts, residuals, change, shift, left) >= level:
         left -= width
-    while right <= high and moved_log(problem, counts, residuals, kind, one, other, right, total) >= level:
+    while right <= high and moved_log(problem, counts, residuals, change, shift, right) >= level:
         right += width
     left, right = max(left, low), min(right, high + 1)
     steps = 0
     while True:
         steps = left + int(rng.random() * (right - left))
-        if steps == 0 or moved_log(problem, counts, residuals, kind, one, other, steps, total) >= level:
+        if steps == 0 or moved_log(problem, counts, residuals, change, shift, steps) >= level:
             break
         if steps < 0:
             left = steps + 1
         else:
             right = steps
-    if steps != 0:
-        apply(problem, counts, residuals, kind, one, other, steps)
+    counts += steps * change
+    residuals -= steps * shift
     return steps
-
-
-def apply(problem: Problem, counts: Integers, residuals: Integers, kind: int, one: int, other: int, steps: int) -> None:
-    """Moves counts and residuals."""
-    if kind == ALONG:
-        residuals[one] -= steps * problem.gains[one]
-        for cell in range(counts.size):
-            counts[cell] += steps * problem.directions[one, cell]
-        return
-    source = -1
-    if kind == PAIR:
-        counts[one] -= steps
-        counts[other] += steps
-        source, one = one, other
-    else:
-        counts[one] += steps
-    for at in range(residuals.size):
-        change = problem.weights[one, at]
-        if source >= 0:
-            change -= problem.weights[source, at]
-        residuals[at] -= steps * change
 
 
 def run(
@@ -198,6 +174,7 @@ def run(
 ) -> None:  # fmt: skip
     """Draws of the table into ``drawn``, shape (draws, cells); widths follow the moves made while burning in."""
     cells, statistics = counts.size, residuals.size
+    change, shift = np.zeros_like(counts), np.zeros_like(residuals)
     typical = np.full((3, max(cells, statistics, 1)), 1.0 + counts.sum() / (4.0 * cells))
     for sweep in range(burn_in + drawn.shape[0] * thin):
         for kind in range(3):
@@ -208,8 +185,8 @@ def run(
                 if kind == PAIR:
                     other = int(rng.random() * (cells - 1))
                     other += other >= one
-                width = max(2, int(3.0 * typical[kind, one]))
-                steps = moved(rng, problem, counts, residuals, kind, one, other, width)
+                chosen_move(problem, kind, one, other, change, shift)
+                steps = moved(rng, problem, counts, residuals, change, shift, max(2, int(3.0 * typical[kind, one])))
                 if sweep < burn_in:
                     typical[kind, one] += (abs(steps) - typical[kind, one]) * max(0.05, 1.0 / (sweep + 2))
         if sweep >= burn_in and (sweep - burn_in + 1) % thin == 0:

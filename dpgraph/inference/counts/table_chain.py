@@ -57,7 +57,6 @@ def draw_table(
         costs=np.ascontiguousarray(linear.costs, np.float64),
         directions=np.ascontiguousarray(linear.directions, np.int64),
         gains=(linear.directions * linear.weights.T).sum(axis=1).astype(np.int64),
-        lifts=linear.directions.sum(axis=1).astype(np.int64),
         known=n is not None,
     )
     counts = whole(start.reshape(-1), n)

@@ -23,8 +23,7 @@ from dpgraph.inference.network import _kernels
 from dpgraph.inference.network._kernels import FOLLOWS, LEVELS, RECORDS, RESIZES, SHIFTS, THETA, Layout
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, concentration_tables, contingency_table, rows_estimate
-from dpgraph.inference.network.ordered import Walk, order_of
-from dpgraph.inference.network.prior import HierarchicalPrior
+from dpgraph.inference.network.prior import HierarchicalPrior, Walk, order_of
 from dpgraph.inference.network.queries import sample_codes
 from dpgraph.inference.simplex import log_gammas
 from dpgraph.structure.frozen import FrozenMap
@@ -410,10 +409,9 @@ def kernel_layout(given: Evidence, concentration: Mapping[str, Reals]) -> Layout
     """The arrays of the released tables and of the Dirichlet prior of every variable, axes (variable, *parents)."""
     network, tables = given.network, given.tables
     position = {name: v for v, name in enumerate(network.order)}
-    below = _descendants(network)
-    reached = [{v, *mine} for v, mine in enumerate(below)]
-    held = [{position[name] for name in table.variables} for table in tables]
-    touched = [[t for t, mine in enumerate(held) if mine & under] for under in reached]
+    under, holds = reached(given)
+    below = [np.flatnonzero(line).tolist() for line in under - np.eye(len(under))]
+    touched = [np.flatnonzero(line).tolist() for line in under @ holds]
     sizes = [network.domain.sizes[name] for name in network.order]
     rows = [network.cells(network.parents[name]) for name in network.order]
     cells = [many * size for many, size in zip(rows, sizes, strict=True)]
@@ -455,14 +453,17 @@ def tables_from_flat(network: Network, flat: Reals) -> dict[str, Reals]:
     return {name: tables[name] for name in network.domain.names}
 
 
-def _descendants(network: Network) -> list[list[int]]:
-    """The descendants of each variable, by number, parents before children."""
-    position = {name: v for v, name in enumerate(network.order)}
-    under: list[set[int]] = [set() for _ in position]
+def reached(given: Evidence) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """1 where a variable is another or below it, and where it is in a table; lines are parents before children."""
+    network, place = given.network, {name: v for v, name in enumerate(given.network.order)}
+    under = np.eye(len(place), dtype=np.float32)
     for name in reversed(network.order):
         for parent in network.parents[name]:
-            under[position[parent]] |= {position[name], *under[position[name]]}
-    return [sorted(mine) for mine in under]
+            under[place[parent]] = np.maximum(under[place[parent]], under[place[name]])
+    holds = np.zeros((len(place), len(given.tables)), np.float32)
+    for t, table in enumerate(given.tables):
+        holds[[place[name] for name in table.variables], t] = 1
+    return under, holds
 
 
 def _pairs(network: Network, position: Mapping[str, int], names: Family) -> list[int]:

@@ -247,19 +247,21 @@ class _Averaging:
     """The least-squares projection for tables with given noise variances, and a total if it is known.
 
     The residuals of all blocks are one vector, axes of each block in the domain's order; ``start`` has the place of
-    each block, a tuple of positions of variables, ``variance`` the variance of each coordinate. So an average over
-    tables is one weighted sum by coordinate. Tables of one shape are transformed together.
+    each block, ``variance`` the variance of each coordinate. So an average over tables is one weighted sum by
+    coordinate. Tables of one shape are transformed together.
     """
 
     def __init__(self, network: Network, spreads: Mapping[Family, float], n: float | None) -> None:
         self._network, self._n, self._order = network, n, tuple(spreads)
-        self.start: dict[tuple[int, ...], int] = {}
+        self._places: dict[tuple[int, ...], int] = {}  # of each block, by positions of its variables
         self._sizes: list[int] = []
         self._length = 0
         by_shape: dict[tuple[int, ...], list[Family]] = {}
         for table in spreads:
             by_shape.setdefault(network.shape(table), []).append(table)
         self._stacks = [self._stack(shape, keys, spreads) for shape, keys in by_shape.items()]
+        names = network.domain.names
+        self.start = {tuple(names[i] for i in block): place for block, place in self._places.items()}
         self._precision = self._summed([stack.weight for stack in self._stacks])
         self.variance = 1 / self._precision
         if n is not None:
@@ -268,20 +270,17 @@ class _Averaging:
     @property
     def variances(self) -> dict[Family, float]:
         """The variance of the coordinates of each block, keyed in the domain's order."""
-        starts = self.variance[list(self.start.values())].tolist()
-        return dict(zip(map(self._named, self.start), starts, strict=True))
+        return dict(zip(self.start, self.variance[list(self.start.values())].tolist(), strict=True))
 
     def by_block(self, vector: Reals) -> dict[Family, Reals]:
         """A vector's part of each block, keyed and with axes in the domain's order."""
         parts = np.split(vector, list(self.start.values())[1:])
-        named = map(self._named, self.start)
-        return {
-            block: part.reshape(block_shape(self._network, block)) for block, part in zip(named, parts, strict=True)
-        }
+        shapes = (block_shape(self._network, block) for block in self.start)
+        return {block: part.reshape(shape) for block, part, shape in zip(self.start, parts, shapes, strict=True)}
 
     def vector(self, blocks: Mapping[Family, Reals]) -> Reals:
         """The inverse of ``by_block``."""
-        return np.concatenate([blocks[self._named(block)].ravel() for block in self.start])
+        return np.concatenate([blocks[block].ravel() for block in self.start])
 
     def averaged(self, stacks: Sequence[Reals]) -> Reals:
         """The average residual of every coordinate over the tables of all stacks."""
@@ -323,10 +322,6 @@ class _Averaging:
         ratio = np.divide((sizes - 2) * variance[starts], norms, out=np.zeros(len(norms)), where=large)
         return np.repeat(np.maximum(0.0, 1 - ratio), sizes)
 
-    def _named(self, block: tuple[int, ...]) -> Family:
-        names = self._network.domain.names
-        return tuple(names[i] for i in block)
-
     def _stack(self, shape: tuple[int, ...], keys: Sequence[Family], spreads: Mapping[Family, float]) -> _Stack:
         """Numbers the coordinates of the tables of one shape."""
         place = self._network.position
@@ -352,11 +347,11 @@ class _Averaging:
         """Where each block of so many coordinates begins in the vector; new ones are added at its end."""
         found = []
         for block in (tuple(sorted(block)) for block in blocks):
-            if block not in self.start:
-                self.start[block] = self._length
+            if block not in self._places:
+                self._places[block] = self._length
                 self._sizes.append(size)
                 self._length += size
-            found.append(self.start[block])
+            found.append(self._places[block])
         return np.array(found, np.int64)
 
     def _summed(self, parts: Sequence[Reals]) -> Reals:

@@ -17,9 +17,9 @@ from dpgraph.inference.simplex import dirichlet_draws
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Provenance
 from dpgraph.structure.domain import NetworkError
-from dpgraph.structure.frozen import FrozenMap, frozen_array
+from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
-from dpgraph.structure.tables import Integers, Probabilities, Reals, Tables
+from dpgraph.structure.tables import Integers, Probabilities, Reals, Tables, of_every_variable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,17 +59,10 @@ class PosteriorDraws(Draws):
     stopped_after: float | None = None
 
     def __post_init__(self) -> None:
-        if set(self.tables) != set(self.network.domain.names):
-            raise NetworkError("every variable needs its draws, and no other")
-        frozen: dict[str, Reals] = {}
-        for name in self.network.domain.names:
-            table = self.tables[name]
-            frozen[name] = table if _can_be_kept(table) else frozen_array(table, np.float64)
-            if frozen[name].shape[2:] != self.network.shape(self.network.family(name)):
-                raise NetworkError(f"the draws of {name!r} have the wrong shape {frozen[name].shape}")
+        frozen = of_every_variable(self.network, self.tables, "draws", lead=2)
         if len({table.shape[:2] for table in frozen.values()}) != 1:
             raise NetworkError("every variable needs as many chains and draws as the others")
-        object.__setattr__(self, "tables", FrozenMap(frozen))
+        object.__setattr__(self, "tables", frozen)
         object.__setattr__(self, "acceptance", FrozenMap(dict(self.acceptance)))
 
     @property
@@ -124,14 +117,9 @@ class PosteriorDraws(Draws):
 
     def latent_rows(self) -> pd.DataFrame:
         """One draw of the latent rows, with the declared levels."""
-        import pandas as pd
+        from dpgraph.inference.network.queries import rows_of
 
-        levels = self.network.domain.levels
-        columns = {
-            name: pd.Categorical.from_codes(codes.tolist(), categories=list(levels(name)))
-            for name, codes in self._latent().items()
-        }
-        return pd.DataFrame(columns)
+        return rows_of(self.network.domain, self._latent(), {})
 
     def _latent(self) -> FrozenMap[str, Integers]:
         if self.records is None:
@@ -143,12 +131,6 @@ class PosteriorDraws(Draws):
 
     def _rows(self) -> list[dict[Any, Any]]:
         return [{"": name, "value": value} for name, value in self.diagnostics.items() if name != "reason"]
-
-
-def _can_be_kept(table: Reals) -> bool:
-    """True for an array that needs no copy: in a file, or read-only with memory of its own."""
-    mine = table.flags.owndata and table.dtype == np.float64 and table.flags.c_contiguous
-    return isinstance(table, np.memmap) or (isinstance(table, np.ndarray) and mine and not table.flags.writeable)
 
 
 #: Bytes of a number in memory and in a file, and of all that one variable has besides.

@@ -22,10 +22,10 @@ from dpgraph.privacy.display import as_html, summary
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Provenance
 from dpgraph.structure.domain import NetworkError
-from dpgraph.structure.frozen import FrozenMap, frozen_array
+from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.joint import JointCounts, PooledCounts, Several
 from dpgraph.structure.network import Network
-from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities, Reals, Tables
+from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities, Reals, Tables, of_every_variable
 from dpgraph.waiting import waiting
 
 #: Bytes that the plug-in posterior takes for each cell and each family while it is made, as measured.
@@ -44,22 +44,14 @@ class DirichletPosterior:
     provenance: Provenance | None = None
 
     def __post_init__(self) -> None:
-        if set(self.concentration) != set(self.network.domain.names):
-            raise NetworkError("every variable needs its concentrations, and no other")
-        frozen: dict[str, Reals] = {}
-        for name in self.network.domain.names:
-            table = frozen_array(self.concentration[name], np.float64)
-            if table.shape != self.network.shape(self.network.family(name)):
-                raise NetworkError(f"the concentrations of {name!r} have the wrong shape {table.shape}")
+        object.__setattr__(self, "concentration", of_every_variable(self.network, self.concentration, "concentrations"))
+        for name, table in self.concentration.items():
             allowed = self.network.allowed(name)
-            if not (
-                np.isfinite(table).all() and (table >= 0).all() and ((table > 0) == (allowed is None or allowed)).all()
-            ):
+            above = (table > 0) == (allowed is None or allowed)
+            if not (np.isfinite(table).all() and (table >= 0).all() and above.all()):
                 raise NetworkError(
                     f"the concentrations of {name!r} must be positive and finite, and 0 where rules say so"
                 )
-            frozen[name] = table
-        object.__setattr__(self, "concentration", FrozenMap(frozen))
 
     def mean(self) -> Probabilities:
         """The posterior mean, which is also the posterior predictive distribution of one more row."""

@@ -15,7 +15,7 @@ from dpgraph.inference.draws import MOST_JUDGED
 from dpgraph.inference.methods import Automatic, Normal, Records, chosen_method, method_name
 from dpgraph.inference.network._kernels import MOST_SHIFTS
 from dpgraph.inference.network.by_normal import draw_by_normal, too_rough
-from dpgraph.inference.network.by_records import PublicRows, TooSlow, draw_by_records
+from dpgraph.inference.network.by_records import PublicRows, TooSlow, draw_by_records, reached
 from dpgraph.inference.network.by_tables import draw_by_tables
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import (
@@ -103,7 +103,8 @@ def network_posterior(
     latent = given if holes is None else tuple(map(holes.evidence, given))
     if holes is not None:
         holes.warn(given)
-    records, automatic = _records_of(asked), isinstance(asked, Automatic)
+    records = asked if isinstance(asked, Records) else getattr(asked, "records", Records())
+    automatic = isinstance(asked, Automatic)
     seconds = sum(seconds_of_records(one, records, draws) for one in latent)
     if automatic and (prior is None or hierarchy is not None):
         more = int(np.clip(UNHURRIED / max(seconds, 1e-9), 1, MOST_SWEEPS))
@@ -231,11 +232,6 @@ def read_prior(prior: Any) -> tuple[HierarchicalPrior | None, float]:
     return None, float(cells)
 
 
-def _records_of(asked: Method) -> Records:
-    """The settings of chains of records, where they are those of the method."""
-    return asked if isinstance(asked, Records) else asked.records if isinstance(asked, Automatic) else Records()
-
-
 def _chosen(
     asked: Method, noisy: Any, given: tuple[Evidence, ...], seconds: float, patience: float, *, learned: bool
 ) -> tuple[Method, str]:
@@ -295,16 +291,9 @@ def seconds_of_records(given: Evidence, records: Records, draws: int) -> float:
     A move of a row takes as many records as its noise lets pass, at most those of a level, and draws all descendants.
     """
     network, (rows, spread) = given.network, rows_estimate(given)
-    place = {name: v for v, name in enumerate(network.order)}
     levels = np.array([network.domain.sizes[name] for name in network.order])
     parents = np.array([network.cells(network.parents[name]) for name in network.order], float)
-    below = np.eye(len(place), dtype=np.float32)
-    for name in reversed(network.order):
-        for parent in network.parents[name]:
-            below[place[parent]] = np.maximum(below[place[parent]], below[place[name]])
-    holds = np.zeros((len(place), len(given.tables)), np.float32)
-    for t, table in enumerate(given.tables):
-        holds[[place[name] for name in table.variables], t] = 1
+    below, holds = reached(given)
     widths = np.array([0 if table.weights is None else table.weights.shape[1] for table in given.tables])
     scale = np.mean([t.scale / (1 if t.weights is None else np.abs(t.weights).max()) for t in given.tables])
     touched = ((below @ holds) > 0) @ (1.0 + widths)
@@ -313,8 +302,8 @@ def seconds_of_records(given: Evidence, records: Records, draws: int) -> float:
     one, other = full * most / 2, rows / levels + full / 2
     tries = records.passes * np.minimum(levels, MOST_SHIFTS) * (levels > 1)
     moves = float((tries * one * other / np.maximum(one + other, 1e-9)) @ (below.sum(axis=1) - 1 + touched))
-    each = levels.sum() * PER_LEVEL + (len(place) + holds.sum()) * PER_VARIABLE + widths.sum() * PER_COEFFICIENT
+    each = levels.sum() * PER_LEVEL + (levels.size + holds.sum()) * PER_VARIABLE + widths.sum() * PER_COEFFICIENT
     sweep = rows * each + moves * PER_MOVE + network.cell_count * PER_CELL + PER_SWEEP
-    sweep += spread * (len(place) + len(given.tables)) * PER_COMING
+    sweep += spread * (levels.size + len(given.tables)) * PER_COMING
     judged = min(network.cell_count, MOST_JUDGED) * (PER_ENTRY + records.chains * draws * PER_DRAW)
     return float((records.burn_in + draws * records.thin) * sweep * turns(records.chains) + judged)

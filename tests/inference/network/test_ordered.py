@@ -11,9 +11,9 @@ import dpgraph as dg
 from dpgraph.inference._kernels import compiled
 from dpgraph.inference.graphs.averaging import averaged_posterior
 from dpgraph.inference.graphs.constraints import constraints_within
-from dpgraph.inference.network import _order_kernels
+from dpgraph.inference.network import _kernels
 from dpgraph.inference.network.by_records import tables_given_counts
-from dpgraph.inference.network.ordered import Order, order_of
+from dpgraph.inference.network.prior import Order, order_of
 from dpgraph.privacy.measurements import DiscreteLaplace
 from tests.inference.network.test_by_records import assert_agree
 from tests.inference.network.test_prior import calibration_ranks, uniform
@@ -53,7 +53,7 @@ def test_wrong_uses_are_refused():
 
 def test_compiled_and_plain_loops_give_the_same_draws():
     made = []
-    for loop in (_order_kernels.relearned_along, compiled(_order_kernels.relearned_along)):
+    for loop in (_kernels.relearned_along, compiled(_kernels.relearned_along)):
         rng, prior, centres = np.random.default_rng(5), np.empty((8, 3)), np.full((9, 3), 1 / 3)
         counts, chosen = rng.integers(0, 6, (8, 3)), np.ones(2)
         room = np.empty((9, 3), np.int64), np.empty(2)
