@@ -20,7 +20,7 @@ from _pytest.doctest import DoctestItem
 from hypothesis import settings
 
 #: Cases of a crossing that the first tier runs whole.
-CASES = 10
+CASES = 8
 
 TIERS = ("proof", "systems")
 
