@@ -2,7 +2,9 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# pip would compile on one processor, and as many tests of packages, which nothing imports
+PIP     := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+COMPILE := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib
 
 # mkdocs-material prints a notice about another project; it is no warning of ours
 export NO_MKDOCS_2_WARNING := 1
@@ -23,6 +25,7 @@ $(BIN)/python:
 $(VENV)/%.stamp: pyproject.toml | $(BIN)/python
 	@echo "setting up $(VENV) for $* (once)" >&2
 	$(PIP) -e '.[$*]'
+	@$(COMPILE) || true
 	@touch $@
 
 demo: $(VENV)/demo.stamp  ## a private naive Bayes classifier of a real survey, from cost to model file
@@ -40,8 +43,7 @@ proof: $(VENV)/proof.stamp  ## full crossings, enumerations, calibrations, long 
 systems: $(VENV)/systems.stamp  ## Spark, Dask, DuckDB, PostgreSQL, the browser, kills, memory, packaging, notebooks, lowest versions
 	tests/programs.sh
 	$(PYTEST)/systems -m systems tests
-	$(BIN)/python -m tests.installed bare
-	$(BIN)/python -m tests.installed lowest
+	$(BIN)/python -m tests.installed bare lowest
 
 test-all:  ## test, proof and systems, each to its end
 	@failed=0; for part in test proof systems; do $(MAKE) $$part || failed=1; done; exit $$failed

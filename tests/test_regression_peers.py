@@ -30,6 +30,7 @@ def test_without_noise_ada_ssp_is_least_squares(rounds):
     assert np.abs(made - regression.least_squares(DESIGN, rows, rows)[0]).max() < 1e-3
 
 
+@pytest.mark.proof
 def test_the_noise_of_ada_ssp_is_that_of_a_third_of_what_it_may_lose():
     """X'X is n times the identity and X'y is 0, so weights are the noise of X'y over n: 800 normal numbers, whose
     deviation is 5 standard errors (of 1 / sqrt(1600)) off with probability 6e-7."""

@@ -20,14 +20,14 @@ from _pytest.doctest import DoctestItem
 from hypothesis import settings
 
 #: Cases of a crossing that the first tier runs whole.
-CASES = 10
+CASES = 8
 
 TIERS = ("proof", "systems")
 
 #: A doctest that simulates worlds.
 WORLDS = re.compile(r"\b(worlds|trials)=[1-9]")
 #: Examples of a property in the first tier.
-EXAMPLES = 25
+EXAMPLES = 15
 
 #: A test that asks for one of these fixtures, or names one of these in its name or parameters, is of systems.
 FIXTURES = {"browser", "cluster", "connected", "distributed", "postgres_url", "server", "spark"}

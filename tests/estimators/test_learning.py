@@ -190,6 +190,7 @@ def test_narrow_pairs_are_measured_in_the_residual_basis_where_rows_come_and_go(
     assert designed(constraints_within(None, narrow), faint, UNIT, 10_000)[1] == faint
 
 
+@pytest.mark.proof
 def test_the_wider_a_domain_the_more_its_variables_get_of_what_pairs_have(monkeypatch):
     """As if every pair depended, 40 variables would have more noise; of 15 variables each pair may depend."""
     mechanism = dg.GaussianMechanism("0.1", "1e-6", basis="residual")

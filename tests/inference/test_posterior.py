@@ -55,6 +55,7 @@ def cases():
     ]
 
 
+@pytest.mark.covering(lambda kind, neighbours, method: (kind, (neighbours, method)))
 @pytest.mark.parametrize("method", ["auto", "tables", "records", "normal"])
 @pytest.mark.parametrize(("kind", "neighbours"), cases())
 def test_every_release_has_a_posterior(kind, neighbours, method):

@@ -484,7 +484,7 @@ def columns_read(name):
     return ["age"] if name.startswith("Private") else ["sex", "age", "month", "who"]
 
 
-@pytest.mark.covering(lambda name, column, half: ((name, half), (column, half)))
+@pytest.mark.covering(lambda name, column, half: (name, (column, half)))
 @pytest.mark.parametrize("half", [0, 1])
 @pytest.mark.parametrize(("name", "column"), [(name, column) for name in TABLES for column in columns_read(name)])
 def test_tables_in_memory(name, column, half, heard, models):

@@ -30,7 +30,7 @@ def learned(levels, seed=1, epsilon=1, n=20_000):
     return dg.learn_network(rows, domain, epsilon=epsilon, delta=1e-6, unit=unit, noise=SeededNoise(seed))
 
 
-@pytest.mark.parametrize("levels", [2, 20])
+@pytest.mark.parametrize("levels", [2, pytest.param(20, marks=pytest.mark.proof)])
 def test_refitted_draws_lie_about_the_fit_and_hold_the_truth(levels, monkeypatch):
     monkeypatch.setattr(choosing, "SHORT", math.inf)  # these draws are of the chosen graph, whatever the model
     made = learned(levels).posterior(method="refitted", draws=40, seed=3)
@@ -72,6 +72,7 @@ def test_a_release_is_learned_from_and_everything_else_is_left_alone():
     assert learned_from(graph) is graph
 
 
+@pytest.mark.proof
 def test_draws_of_pairs_that_no_rows_have_stay_near_the_answer():
     """Little noise, tables of three: drawn pairs may be those of no distribution, where weights would have no end."""
     rng = np.random.default_rng(0)

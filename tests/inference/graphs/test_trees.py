@@ -160,6 +160,7 @@ def loop_release(n=200_000, scale=200.0):
     return dg.results.NoisyCounts(Margins.of_tables(domain, PAIRS), tables, law, n)
 
 
+@pytest.mark.proof
 def test_a_model_of_a_loop_loses_nothing_and_grows_for_that(monkeypatch):
     """The ratio of a loop that is cut is far above one: neighbours are alike."""
     learned = dg.choose_network(loop_release())

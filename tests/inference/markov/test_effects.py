@@ -178,6 +178,7 @@ def test_compiled_and_plain_draw_the_same():
         np.testing.assert_allclose(one.emissions, two.emissions, rtol=1e-6)
 
 
+@pytest.mark.proof
 def test_known_states_stay_and_each_learns_from_its_own_cells():
     """Released without noise to speak of: a sequence's law is Dirichlet given its own table."""
     given = cells_evidence(RELEASED, FIELD, [(DiscreteLaplace(0.05), 8)] * 2)

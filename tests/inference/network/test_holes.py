@@ -383,7 +383,10 @@ def test_values_that_nobody_gave_are_warned_of_where_the_graph_is_learned():
         learned.posterior(method="refitted", missing_because={"a": ["z"]})
 
 
-@pytest.mark.parametrize("method", ["records", "tables", "plug-in"])
+@pytest.mark.parametrize(
+    "method",
+    [pytest.param("records", marks=pytest.mark.proof), pytest.param("tables", marks=pytest.mark.proof), "plug-in"],
+)
 def test_holes_that_come_together_are_warned_of(method):
     """c is missing where a is: of rows in which a is known none tells how often; apart they give no warning."""
     settings = {} if method == "plug-in" else {"draws": 100, "seed": 0}
@@ -422,6 +425,7 @@ def test_noise_is_seldom_taken_for_holes_that_come_together(with_a_hole, alarms)
     assert alarms[0] <= found <= alarms[1]
 
 
+@pytest.mark.proof
 def test_a_regression_of_a_release_is_of_all_people():
     """Holes in x that y explains: complete rows bend the line; a level of nulls is no number of x.
 
@@ -453,6 +457,7 @@ def test_a_classifier_of_a_posterior_reads_rows_with_holes():
     assert made.predict_proba(rows[["z", "a"]].head(20)).shape == (20, 2)
 
 
+@pytest.mark.proof
 def test_a_learned_network_answers_about_the_people():
     rows, among_all, _ = rows_with_holes(2000)
     learned = dg.learn_network(rows, CHAIN.domain, epsilon=20)

@@ -7,7 +7,7 @@ VERB = "tests/inference/test_posterior.py"
 ORDERED = "tests/inference/network/test_ordered.py"
 HOLES = "tests/inference/network/test_holes.py"
 PUBLIC = "tests/inference/network/test_public.py"
-RECORDS = "tests/inference/network/test_by_records.py"
+RECORDS, TABLES = "tests/inference/network/test_by_records.py", "tests/inference/network/test_by_tables.py"
 NORMAL, CHAIN = "tests/inference/network/test_by_normal.py", "tests/inference/counts/test_table_chain.py"
 AUDIT = "tests/test_audit.py"
 
@@ -63,7 +63,7 @@ MUTANTS = (
         "inference/network/by_tables.py",
         "far[near] = False",
         "far[near] = self._given.n is None",
-        ("tests/inference/network/test_by_tables.py::test_every_family_follows_its_enumerated_posterior",),
+        (f"{TABLES}::test_every_family_follows_its_enumerated_posterior[unknown n, Laplace]",),
     ),
     Mutant(
         "rows that leave a margin's noise as it was where they come from",
@@ -77,7 +77,7 @@ MUTANTS = (
         "inference/counts/_kernels.py",
         "factor[0] = to",
         "factor[0] = factor[0]",
-        ("tests/inference/network/test_by_tables.py::test_a_learned_concentration_is_drawn_too",),
+        (f"{TABLES}::test_a_learned_concentration_is_drawn_too",),
     ),
     Mutant(
         "a Laplace likelihood of twice the scale",

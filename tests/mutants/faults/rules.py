@@ -37,7 +37,7 @@ MUTANTS = (
         "inference/network/by_tables.py",
         "for many in np.maximum(copies, 1).tolist()",
         "for many in [max(copies.max(), 1)] * copies.size",
-        (TABLES,),
+        (f"{TABLES}[rules, sum-zero]",),
     ),
     Mutant(
         "nearest tables with rows where rules allow none",
