@@ -154,7 +154,7 @@ class Rows:
         return each.sum(axis=0), np.einsum("tfk,tf,k->f", each, squares[:, 1:], INVERSE_SQUARES)
 
     def next_sizes(self, more: bool) -> Integers:
-        """What was likely; with ``more`` also what differs from the likeliest in one factor, and one size for all."""
+        """Likely sizes; with ``more`` also those that differ from the likeliest in one factor, and one for all."""
         if not more:
             return self.sizes[self.likely > SELDOM]
         factors, every = self.sizes.shape[1], np.arange(SIZES.size)
