@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from dpgraph.inference.graphs.field import Field, fitted_field, refitted_field
-from dpgraph.inference.graphs.pair_estimates import Pairs
+from dpgraph.inference.graphs.pair_estimates import Pair, Pairs
 from dpgraph.inference.graphs.reading import smoothed
 from dpgraph.inference.graphs.trees import best_tree
 from dpgraph.inference.network.draws import PosteriorDraws
@@ -27,6 +28,8 @@ from dpgraph.waiting import counted, waiting
 
 #: Steps of L-BFGS from the field of the released pairs to that of drawn ones.
 FEW_STEPS = 60
+#: The most numbers of drawn pairs that are kept for questions: 256 MiB.
+MOST_KEPT = 1 << 25
 
 
 def refitted_posterior(
@@ -47,19 +50,37 @@ def drawn_fields(
 ) -> DrawnTables:
     """Draws of a field, each fitted to drawn pairs from one near it, and of the chosen network's tables.
 
-    The predictive probabilities are those of the model, which may have more cells.
+    Predictive probabilities are those of the model, which may have more cells. Two measured variables are answered by
+    their own draws, around their shrunk table: a field says how they depend by way of others too, without an error for
+    that (benchmarks/learned_coverage.py). All draws of pairs are kept where they are at most ``MOST_KEPT`` numbers.
     """
-    network = graph.network
-    again = [pairs.redrawn(rng, alone=True) for _ in range(draws)]
-    fields = [refitted_field(drawn, near, FEW_STEPS) for drawn in counted(again)]
-    made = [_tables(pairs, drawn, field, network) for drawn, field in zip(again, fields, strict=True)]
+    network, fields, made = graph.network, list[Field](), list[Probabilities]()
+    own: dict[Pair, list[Reals]] = {pair: [] for pair in pairs.spread}
+    if draws * sum(pairs.excess[pair].size for pair in own) > MOST_KEPT:
+        own = {}
+    for _ in counted(range(draws)):
+        drawn = pairs.redrawn(rng, alone=True)
+        fields.append(refitted_field(drawn, near, FEW_STEPS))
+        made.append(_tables(pairs, drawn, fields[-1], network))
+        for pair, tables in own.items():
+            tables.append(drawn.tables[pair])
     tables = {name: np.stack([one.table(name) for one in made]) for name in network.domain.names}
-    centre = replace(tables_given(graph), joints=partial(_joints, [model]))
-    return DrawnTables(network, tables, centre, joints=partial(_joints, fields))
+    centre = partial(_joints, [model], {pair: pairs.tables[pair][None] for pair in own})
+    joints = partial(_joints, fields, {pair: np.stack(tables) for pair, tables in own.items()})
+    return DrawnTables(network, tables, replace(tables_given(graph), joints=centre), joints=joints)
 
 
-def _joints(fields: Sequence[Field], targets: Family, weights: Mapping[str, Reals]) -> Reals:
-    """The probabilities of some variables in each field, times weights of other ones' levels."""
+def _joints(fields: Sequence[Field], own: Mapping[Pair, Reals], targets: Family, weights: Mapping[str, Reals]) -> Reals:
+    """The probabilities of some variables, axes (draw, *targets), times weights of other ones' levels.
+
+    Of two variables they are those of ``own`` tables, axes (draw, *pair), where it has them; else the fields'.
+    """
+    names: Any = (*targets, *weights)
+    if len(names) == 2 and (names in own or names[::-1] in own):
+        found = own[names] if names in own else own[names[::-1]].transpose(0, 2, 1)
+        for weight in list(weights.values())[::-1]:
+            found = found @ weight
+        return found
     return np.stack([field.margin(targets, weights) for field in fields])
 
 

@@ -203,6 +203,38 @@ def test_a_question_of_a_learned_network_is_answered_by_draws_of_its_model(monke
     np.testing.assert_allclose(set_to, dg.query(replace(learned._drawn_fields, joints=None), "a", do={"b": 1}).draws)
 
 
+def test_two_measured_variables_are_answered_by_their_own_draws(monkeypatch):
+    """Also where cells are short: the model loses a strong pair, and the release does not."""
+    monkeypatch.setattr(refitting, "FEW_STEPS", 5)
+    monkeypatch.setattr(learned_module, "FEW", 30)
+    for limit in ("MOST_CELLS", "MORE_CELLS"):
+        monkeypatch.setattr(choosing, limit, 200)
+    release = loop_release()
+    cut = dg.choose_network(release)
+    lost = max(LOOP, key=lambda pair: np.abs(dg.query(cut.probabilities, pair).mean - shares_of(release, pair)).sum())
+    exact = shares_of(release, lost)
+    assert np.abs(dg.query(cut.probabilities, lost).mean - exact).sum() > 0.1
+    for pair, shares in ((lost, exact), (lost[::-1], exact.reshape(5, 5).T.ravel())):
+        asked = dg.query(cut, pair)
+        assert np.abs(asked.predictive - shares).sum() < 0.02
+        assert np.mean((asked.low <= shares) & (shares <= asked.high)) > 0.5
+    one, other = lost
+    given, table = dg.query(cut, one, {other: 2}), exact.reshape(5, 5)[:, 2]
+    np.testing.assert_allclose(given.predictive, table / table.sum(), atol=0.01)
+    some = dg.query(cut, one, {other: [1, 2]}).draws
+    both = dg.query(cut, lost).draws.reshape(-1, 5, 5)[:, :, 1:3].sum(axis=2)
+    np.testing.assert_allclose(some, both / both.sum(axis=1, keepdims=True), atol=1e-12)
+    monkeypatch.setattr(refitting, "MOST_KEPT", 100)  # too little for the draws of all pairs: the fields answer
+    assert np.abs(dg.query(dg.choose_network(release), lost).predictive - exact).sum() > 0.1
+
+
+def shares_of(release, pair):
+    """The released shares of a pair's cells."""
+    table = release.tables[pair if pair in release.tables else pair[::-1]]
+    table = table if pair in release.tables else table.T
+    return (np.asarray(table) / np.sum(table)).ravel()
+
+
 def test_the_model_is_saved_whole_and_constraints_hold_for_it(tmp_path):
     learned = dg.choose_network(loop_release())
     dg.save(learned.probabilities, tmp_path / "learned.npz")

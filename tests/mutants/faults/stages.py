@@ -148,6 +148,13 @@ MUTANTS = (
         (f"{BORROWING}::test_draws_of_the_pairs_lie_around_what_is_shrunk",),
     ),
     Mutant(
+        "pairs of variables answered by what a model of few cells kept of them",
+        "inference/graphs/refitting.py",
+        "if len(names) == 2 and",
+        "if len(names) == 1 and",
+        ("tests/inference/graphs/test_trees.py::test_two_measured_variables_are_answered_by_their_own_draws",),
+    ),
+    Mutant(
         "errors of a draw as if all cells of a pair were free",
         "inference/graphs/pair_estimates.py",
         "np.sqrt(kept * self.noise / self.free)",
