@@ -1,4 +1,4 @@
-"""The cost of each arc of a network: what the released counts would gain without it."""
+"""The cost of each arc of a network: by how much it raises the error of the released counts."""
 
 from __future__ import annotations
 

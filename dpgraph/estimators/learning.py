@@ -255,7 +255,7 @@ def learning_task(
     method: str = "auto",
     **promise: Any,
 ) -> tuple[Learner, Task]:
-    """The method and the task of the settings of ``learn_network``, all public; ``promise``: those of ``promised``."""
+    """The method and the task of the settings of ``learn_network``, all public; ``promise`` is for ``promised``."""
     domain = Domain.of(domain)
     if len(domain.names) < 2:
         raise NetworkError("a graph needs two variables at least; the domain declares one")

@@ -98,7 +98,7 @@ def statistic_log(problem: Problem, at: int, residual: int) -> float:
 
 
 def chosen_move(problem: Problem, kind: int, one: int, other: int, change: Integers, shift: Integers) -> None:
-    """Sets what one step of a move adds to each cell, ``change``, and to each statistic, ``shift``."""
+    """Sets ``change`` and ``shift``, which one step of a move adds to the cells and to the statistics."""
     shift[:] = 0
     if kind == ALONG:
         change[:] = problem.directions[one]

@@ -236,6 +236,7 @@ def test_noise_alone_has_nothing_in_common(sure):
         assert np.mean(left) < 0.02 * spread**2
 
 
+@pytest.mark.proof
 def test_one_factor_under_noise_is_told_by_all_pairs_together():
     """190 pairs of one coordinate, 20 numbers: noise of .1 beside products of about .1 leaves a fraction of it."""
     rng, widths = np.random.default_rng(5), {f"x{i}": 1 for i in range(20)}
