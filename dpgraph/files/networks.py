@@ -385,7 +385,7 @@ def _missing_of(plain: Mapping[str, Any], values: list[Any]) -> Any:
 
 
 def _plain_variable(variable: Feature) -> dict[str, Any]:
-    """The inverse of ``_variable_of``; settings that say nothing are left out."""
+    """The inverse of ``_variable_of``; settings at their defaults are left out."""
     match variable:
         case Bounded():
             plain: dict[str, Any] = {"bounds": [variable.low, variable.high]}
@@ -394,10 +394,10 @@ def _plain_variable(variable: Feature) -> dict[str, Any]:
         case _:
             plain = {"levels": list(variable.levels)}
     none = False if isinstance(variable, Bins) else None
-    silent = {"other": None, "missing": none, "filled": none, "unobserved": False, "outside": "ends"}
-    silent["whole"] = getattr(variable, "whole_edges", None)
-    said = {name: getattr(variable, name, default) for name, default in silent.items()}
-    return plain | {name: value for name, value in said.items() if value != silent[name]}
+    defaults = {"other": None, "missing": none, "filled": none, "unobserved": False, "outside": "ends"}
+    defaults["whole"] = getattr(variable, "whole_edges", None)
+    settings = {name: getattr(variable, name, default) for name, default in defaults.items()}
+    return plain | {name: value for name, value in settings.items() if value != defaults[name]}
 
 
 def _with_bounds(name: str, variable: Feature) -> Bounded:

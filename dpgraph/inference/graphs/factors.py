@@ -154,7 +154,10 @@ class Rows:
         return each.sum(axis=0), np.einsum("tfk,tf,k->f", each, squares[:, 1:], INVERSE_SQUARES)
 
     def next_sizes(self, more: bool) -> Integers:
-        """Likely sizes; with ``more`` also those that differ from the likeliest in one factor, and one for all."""
+        """Sizes to try: the likely ones; with ``more`` their neighbours too.
+
+        Neighbours differ from the likeliest sizes in one factor, or are one size for all factors.
+        """
         if not more:
             return self.sizes[self.likely > SELDOM]
         factors, every = self.sizes.shape[1], np.arange(SIZES.size)

@@ -50,9 +50,10 @@ def drawn_fields(
 ) -> DrawnTables:
     """Draws of a field, each fitted to drawn pairs from one near it, and of the chosen network's tables.
 
-    Predictive probabilities are those of the model, which may have more cells. Two measured variables are answered by
-    their own draws, around their shrunk table: a field says how they depend by way of others too, without an error for
-    that (benchmarks/learned_coverage.py). All draws of pairs are kept where they are at most ``MOST_KEPT`` numbers.
+    Predictive probabilities are those of the model, which may have more cells. Questions of two measured variables are
+    answered by the drawn tables of that pair and its shrunk table: a field infers the pair through other variables too,
+    and its draws leave out the error of that. So it is where the drawn tables of all pairs are at most ``MOST_KEPT``
+    numbers.
     """
     network, fields, made = graph.network, list[Field](), list[Probabilities]()
     own: dict[Pair, list[Reals]] = {pair: [] for pair in pairs.spread}
