@@ -50,10 +50,10 @@ def drawn_fields(
 ) -> DrawnTables:
     """Draws of a field, each fitted to drawn pairs from one near it, and of the chosen network's tables.
 
-    Predictive probabilities are those of the model, which may have more cells. Questions of two measured variables are
-    answered by the drawn tables of that pair and its shrunk table: a field infers the pair through other variables too,
-    and its draws leave out the error of that. So it is where the drawn tables of all pairs are at most ``MOST_KEPT``
-    numbers.
+    Predictive probabilities are those of the model, which may have more cells, or of the shrunk table of a measured
+    pair that none of its cliques holds. Draws of a measured pair are those of its own table, if those of all pairs are
+    at most ``MOST_KEPT`` numbers: a field infers the pair through other variables too, and its draws leave out the
+    error of that.
     """
     network, fields, made = graph.network, list[Field](), list[Probabilities]()
     own: dict[Pair, list[Reals]] = {pair: [] for pair in pairs.spread}
@@ -66,7 +66,8 @@ def drawn_fields(
         for pair, tables in own.items():
             tables.append(drawn.tables[pair])
     tables = {name: np.stack([one.table(name) for one in made]) for name in network.domain.names}
-    centre = partial(_joints, [model], {pair: pairs.tables[pair][None] for pair in own})
+    shrunk = {pair: pairs.tables[pair][None] for pair in own if model.tree.smallest(pair) is None}
+    centre = partial(_joints, [model], shrunk)
     joints = partial(_joints, fields, {pair: np.stack(tables) for pair, tables in own.items()})
     return DrawnTables(network, tables, replace(tables_given(graph), joints=centre), joints=joints)
 
