@@ -73,7 +73,7 @@ def draw_by_normal(
                 counts = draw_table(_statistics(given, family), prior, given.n, centre, rng, draws)
             else:
                 measured, _ = margins.inside(family)  # no rules, so all cells
-                thin = sweeps_each(network, prior.size, draws)
+                thin = sweeps_each(network.cell_count, len(network.families), prior.size, draws)
                 counts, _ = margin_chain(measured, prior, given.n, centre, thin=thin)(rng, draws)
             alone[name] = counts.reshape(draws, *centre.shape)
     for start in counted(range(0, draws, step)):

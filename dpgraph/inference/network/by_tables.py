@@ -1,13 +1,13 @@
-"""The method ``"tables"``: draws family by family, each given all that tables say of margins inside it.
+"""The method ``"tables"``: draws table by table, each given all that other tables say of margins inside it.
 
-Each margin of a measured table that lies in a family is a noisy version of that margin of the family's counts, which
-follow a chain (``margin_chain``); the conditional table is Dirichlet given the counts. Families are drawn one by one,
-so what follows from counts of other families that are not negative is left out (proofs.md P56).
+Each margin of a measured table that lies in another is a noisy version of that margin of its counts, which follow a
+chain (``margin_chain``); the conditional tables of families in it are Dirichlet given the counts. Tables are drawn one
+by one, so what follows from counts of other tables that are not negative is left out (proofs.md P56).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 
@@ -18,20 +18,23 @@ from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.margin_chain import NoisyMargin, margin_chain
 from dpgraph.inference.interruption import heed, interruptible
 from dpgraph.inference.network.draws import HeldDraws, PosteriorDraws
-from dpgraph.inference.network.evidence import Evidence, rows_estimate
+from dpgraph.inference.network.evidence import Evidence, concentration_tables, rows_estimate
 from dpgraph.inference.simplex import onto_simplex
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.measurements import DiscreteGaussian
-from dpgraph.structure.network import Family, Network
+from dpgraph.structure.network import Family
 from dpgraph.structure.tables import Integers, Reals, margin
 from dpgraph.waiting import counted
 
-#: Cells of a family times draws that are worked on at once.
+#: Cells of a table times draws that are worked on at once.
 HELD = 1 << 23
 #: Concentrations of a cell that are possible where they are learned, evenly spread on the log scale from the inverse of
 #: the number of cells on: the largest, and how many.
 HIGHEST, STEPS = 10.0, 25
-#: Steps of all chains together that make sweeps fewer; the most sweeps for each draw, and of small families.
+#: Cells of a table that is drawn whole though it is larger than the families in it; draws of a table that say how sure
+#: it is of a family that other tables hold too.
+WHOLE, TRIED = 4096, 50
+#: Steps of all chains together that make sweeps fewer; the most sweeps for each draw, and of small tables.
 WORK, THIN, THIN_SMALL = 1.2e8, 10, 20
 #: Tables that say the same margin are read one by one up to so many, and more as their average.
 FEW = 4
@@ -43,57 +46,120 @@ Read = tuple[Reals, list[CellNoise], npt.NDArray[np.bool_]]
 
 
 def draw_by_tables(
-    given: Evidence,
-    concentration: Mapping[str, Reals],
-    *,
-    rng: np.random.Generator,
-    draws: int = 1000,
-    learned: bool = False,
+    given: Evidence, concentration: Mapping[str, Reals] | None, *, rng: np.random.Generator, draws: int = 1000
 ) -> PosteriorDraws:
-    """Draws of every conditional table from noisy counts, families independent of each other; coefficients are refused.
+    """Draws of every conditional table from noisy counts; coefficients are refused.
 
-    ``concentration`` is the Dirichlet prior of each variable, axes (variable, *parents); where it is ``learned``, up to
-    a factor for each family, uniform on the log scale.
+    ``concentration`` is the Dirichlet prior of each variable, axes (variable, *parents), and families are then drawn
+    independently of each other. None learns one concentration for the cells of each table, uniform on the log scale,
+    and reads every family from the table that is surest of it.
     """
     if any(table.weights is not None for table in given.tables):
         raise InferenceError('method="tables" needs noisy counts; for coefficients use "records" or "normal"')
     # Compiled loops take the random generator, which numba unpacks: no signal may be heard there.
-    return interruptible(lambda _: _drawn(given, concentration, rng, draws, learned=learned))
+    return interruptible(lambda _: _drawn(given, concentration, rng, draws))
 
 
 def _drawn(
-    given: Evidence, concentration: Mapping[str, Reals], rng: np.random.Generator, draws: int, *, learned: bool
+    given: Evidence, concentration: Mapping[str, Reals] | None, rng: np.random.Generator, draws: int
 ) -> PosteriorDraws:
     """The draws, in a thread in which no signal is heard."""
     network, margins = given.network, FamilyMargins(given)
-    most = max(map(network.cells, network.families))
-    held = HeldDraws(network, draws, min(draws * most, max(HELD, most)))
-    for name in counted(network.domain.names):
-        prior = concentration[name]
-        measured, kept = margins.inside(network.family(name))
-        thin = sweeps_each(network, len(kept), draws)
-        factors = np.geomspace(1 / len(kept), HIGHEST, STEPS) if learned else np.ones(1)
-        start = onto_simplex(measured[0].values[measured[0].places], margins.rows)
-        follow = margin_chain(measured, prior.reshape(-1)[kept], given.n, start, factors=factors, thin=thin)
-        step = max(1, HELD // (prior.size * thin))
+    if concentration is None:
+        homes = _homes(given, margins, rng, draws)
+    else:
+        homes = [(network.family(name), [name]) for name in network.domain.names]
+    work = [network.cells(table) for table, _ in homes]
+    held = HeldDraws(network, draws, min(draws * max(work), max(HELD, *work)))
+    flat = concentration_tables(network, 1.0)
+    for table, names in counted(homes):
+        prior = None if concentration is None else concentration[names[0]].reshape(-1)
+        thin = sweeps_each(sum(work), len(work), network.cells(table), draws)
+        follow, possible = _chain(given, margins, table, prior, thin)
+        cells = {name: np.maximum(margin(possible, table, network.family(name)), 1) * flat[name] for name in names}
+        step = max(1, HELD // (possible.size * thin))
         for first in range(0, draws, step):
             heed()
-            some, factor = follow(rng, min(step, draws - first))
-            counts = np.zeros((len(some), prior.size))
-            counts[:, kept] = some
-            own = prior * factor.reshape(-1, *[1] * prior.ndim)
-            held.draw(name, first, own + counts.reshape(own.shape), rng)
+            counts, factor = follow(rng, min(step, draws - first))
+            for name in names:
+                own = cells[name] if concentration is None else concentration[name]
+                after = own * factor.reshape(-1, *[1] * own.ndim) + _within(counts, table, network.family(name))
+                held.draw(name, first, after, rng)
     return held.finished("tables")
 
 
-def sweeps_each(network: Network, cells: int, draws: int) -> int:
-    """The sweeps for each draw of a family of so many cells: fewer where there is much to do."""
-    alike, own = WORK / (2 * network.cell_count * draws), WORK / (4 * len(network.families) * cells * draws)
+def _homes(
+    given: Evidence, margins: FamilyMargins, rng: np.random.Generator, draws: int
+) -> list[tuple[Family, list[str]]]:
+    """The tables that are drawn, each with the variables whose families are read from it.
+
+    Of several tables that hold a family, its counts vary least in the draws of one.
+    """
+    network = given.network
+    holding = {
+        name: list(dict.fromkeys(table.variables for table in given.holding(network.family(name))))
+        for name in network.domain.names
+    }
+    for name, tables in holding.items():
+        family = network.family(name)
+        small = [table for table in tables if len(table) == len(family) or network.cells(table) <= WHOLE]
+        holding[name] = small or [family]
+    contested = [name for name, tables in holding.items() if len(tables) > 1]
+    tried = dict.fromkeys(table for name in contested for table in holding[name])
+    work = {table: network.cells(table) for tables in holding.values() for table in tables}
+    spreads: dict[tuple[str, Family], float] = {}
+    for table in counted(list(tried)):
+        heed()
+        thin = sweeps_each(sum(work.values()), len(work), work[table], draws)
+        counts, _ = _chain(given, margins, table, None, thin)[0](rng, TRIED)
+        for name in contested:
+            if table in holding[name]:
+                spreads[name, table] = float(_within(counts, table, network.family(name)).var(axis=0).sum())
+    homes: dict[Family, list[str]] = {}
+    for name, tables in holding.items():
+        homes.setdefault(min(tables, key=lambda table: spreads.get((name, table), 0.0)), []).append(name)
+    return list(homes.items())
+
+
+def _chain(
+    given: Evidence, margins: FamilyMargins, table: Family, prior: Reals | None, thin: int
+) -> tuple[Callable[[np.random.Generator, int], tuple[Reals, Reals]], Integers]:
+    """A chain of the counts of a table, and which of its cells may have rows, 1 or 0.
+
+    The chain draws the next so many counts, axes (draw, *table), and factors of the prior; None is a prior of 1 in
+    every cell with a factor that is learned.
+    """
+    measured, kept = margins.inside(table)
+    shape, cells = given.network.shape(table), given.network.cells(table)
+    factors = np.geomspace(1 / len(kept), HIGHEST, STEPS) if prior is None else np.ones(1)
+    start = onto_simplex(measured[0].values[measured[0].places], margins.rows)
+    alike = np.ones(len(kept)) if prior is None else prior[kept]
+    follow = margin_chain(measured, alike, given.n, start, factors=factors, thin=thin)
+    possible = np.zeros(cells, np.int64)
+    possible[kept] = 1
+
+    def drawn(rng: np.random.Generator, size: int) -> tuple[Reals, Reals]:
+        some, factor = follow(rng, size)
+        counts = np.zeros((size, cells))
+        counts[:, kept] = some
+        return counts.reshape(size, *shape), factor
+
+    return drawn, possible.reshape(shape)
+
+
+def _within(counts: Reals, table: Family, family: Family) -> Reals:
+    """The counts of a family in draws of a table, axes (draw, *family)."""
+    return margin(counts, ("", *table), ("", *family))
+
+
+def sweeps_each(total: int, tables: int, cells: int, draws: int) -> int:
+    """The sweeps for each draw of one of the tables, of so many cells: fewer where there is much to do."""
+    alike, own = WORK / (2 * total * draws), WORK / (4 * tables * cells * draws)
     return int(max(1, min(alike, THIN), min(own, THIN_SMALL)))
 
 
 class FamilyMargins:
-    """The noisy margins of families in the measured tables.
+    """The noisy margins of tables in the measured tables.
 
     Under rules the cells of a margin may add up different numbers of noisy cells (proofs.md P110).
     """

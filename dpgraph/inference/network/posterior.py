@@ -151,7 +151,7 @@ def network_posterior(
             raise InferenceError('pooled releases are not drawn by tables: method="records" or "normal"')
         case _:
             with waiting("drawing", progress):
-                drawn = draw_by_tables(given[0], concentration, rng=rng, draws=draws, learned=prior is None)
+                drawn = draw_by_tables(given[0], None if prior is None else concentration, rng=rng, draws=draws)
     return replace(drawn if holes is None else holes.of_released(drawn), reason=reason)
 
 

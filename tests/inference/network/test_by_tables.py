@@ -1,4 +1,4 @@
-"""Draws family by family against the enumerated posterior of a family given every margin that tables say of it."""
+"""Draws against the enumerated posterior of a family, or of a table around it, given all that tables say of it."""
 
 from itertools import combinations, product
 
@@ -103,15 +103,17 @@ def sum_zero_margin(scale):
     return lambda distance: np.log(total[distance + 60])
 
 
-def enumerated(noisy, prior, name, *, ignoring=None, factors=(1.0,)):
+def enumerated(noisy, prior, name, *, ignoring=None, factors=(1.0,), table=None):
     """E[theta] and E[theta^2] of one variable's table: every table of counts of its family, weighed by definition.
 
-    ``factors`` of the prior are equally likely. ``ignoring`` plants an error: ``"copies"`` of the noise of summed
+    ``factors`` of the prior are equally likely. Counts may be of a ``table`` around the family, its prior 1 in each
+    cell that may have rows. ``ignoring`` plants an error: ``"copies"`` of the noise of summed
     cells, all but the first ``"table"`` of the family, the ``"prior"``, the ``"total"`` of tables that share nothing
     with it, margins of tables that share a ``"part"``, or that cells which cannot be have no ``"mask"``.
     """
-    network, family = noisy.network, noisy.network.family(name)
-    shape, alpha = network.shape(family), prior[name].ravel()
+    network, own_family = noisy.network, noisy.network.family(name)
+    family = table or own_family
+    shape = network.shape(family)
     possible = {key: np.ones(t.shape, int) for key, t in noisy.tables.items()}
     for key in noisy.tables if ignoring != "mask" else ():
         for code in np.ndindex(possible[key].shape):
@@ -119,6 +121,7 @@ def enumerated(noisy, prior, name, *, ignoring=None, factors=(1.0,)):
             possible[key][code] = not any(
                 all(row.get(v) in said for v, said in r.items()) for r in network.rules.impossible
             )
+    alpha = (prior[name] if table is None else possible[table]).ravel().astype(float)
     if ignoring == "prior":
         alpha = (alpha > 0).astype(float)
     sizes = [noisy.n] if noisy.n is not None else range(36)
@@ -154,8 +157,12 @@ def enumerated(noisy, prior, name, *, ignoring=None, factors=(1.0,)):
     if noisy.n is None:
         assert weight[:, n >= 30].sum() < 1e-6
     moments = [0.0, 0.0]
+    letters = dict(zip(family, "abcdef", strict=False))
+    inside = f"...{''.join(letters.values())}->...{''.join(letters[v] for v in own_family)}"
+    summed, cells = (np.einsum(inside, t.reshape(-1, *shape)) for t in (counts, alpha))
+    cells = np.where(cells > 0, cells, prior[name] > 0)  # a level that may be, given parents that may not
     for mine, factor in zip(weight, factors, strict=True):
-        after = factor * (prior[name] if ignoring != "prior" else prior[name] > 0) + counts.reshape(-1, *shape)
+        after = factor * cells + summed
         whole = after.sum(axis=1, keepdims=True)
         moments[0] += np.tensordot(mine, after / whole, axes=1)
         moments[1] += np.tensordot(mine, after * (after + 1) / whole / (whole + 1), axes=1)
@@ -178,6 +185,10 @@ def worst_z(drawn, exact):
 
 #: 1200 moments in this file and a false alarm once in a million runs of it.
 LIMIT = stats.t(BATCHES - 1).isf(LEVEL / 1200 / 2)
+
+
+#: The table that each family is read from, of two.
+PARTED = {"a": ("c", "a"), "b": ("b", "a"), "c": ("c", "a")}
 
 
 def noisy_of(case):
@@ -204,24 +215,42 @@ def test_every_family_follows_its_enumerated_posterior(case):
 
 
 @pytest.mark.parametrize(
-    "case",
+    ("case", "homes"),
     [
-        "two tables hold a, Laplace",
-        pytest.param("unknown n, Gaussian", marks=pytest.mark.proof),
-        pytest.param("rules, Laplace", marks=pytest.mark.proof),
+        ("two tables hold a, Laplace", PARTED),
+        pytest.param("unknown n, Gaussian", PARTED, marks=pytest.mark.proof),
+        pytest.param("rules, Laplace", PARTED, marks=pytest.mark.proof),
+        pytest.param("rules, a merged table", dict.fromkeys("abc", ("a", "b", "c")), marks=pytest.mark.proof),
+        ("a merged table, Laplace", dict.fromkeys("abc", ("a", "b", "c"))),
     ],
 )
-def test_a_learned_concentration_is_drawn_too(case, monkeypatch):
-    """Three factors of an uneven prior, from one over the cells to 10, enumerated; leaving them out is seen."""
+def test_a_learned_concentration_is_drawn_too(case, homes, monkeypatch):
+    """Three factors of a prior of 1 in every cell of a table, from one over the cells to 10, enumerated."""
     monkeypatch.setattr(by_tables, "STEPS", 3)
     noisy = noisy_of(case)
-    prior = uneven(noisy.network)
-    drawn = draw_by_tables(evidence(noisy), prior, rng=np.random.default_rng(1), draws=DRAWS, learned=True)
-    for name, table in prior.items():
-        cells = np.count_nonzero(table)
+    prior = concentration_tables(noisy.network, 1.0)
+    drawn = draw_by_tables(evidence(noisy), None, rng=np.random.default_rng(1), draws=DRAWS)
+    for name, table in homes.items():
+        cells = noisy.network.possible_cells(table)
         factors = (1 / cells, (10 / cells) ** 0.5, 10.0)
-        assert worst_z(drawn.flat(name), enumerated(noisy, prior, name, factors=factors)) < LIMIT
-    assert worst_z(drawn.flat("b"), enumerated(noisy, prior, "b")) > LIMIT
+        assert worst_z(drawn.flat(name), enumerated(noisy, prior, name, factors=factors, table=table)) < LIMIT
+    assert worst_z(drawn.flat("b"), enumerated(noisy, prior, "b", table=homes["b"])) > LIMIT  # one factor
+    if homes["a"] == ("a", "b", "c"):  # the family alone, as if cells outside it said nothing
+        assert worst_z(drawn.flat("a"), enumerated(noisy, prior, "a", factors=factors)) > LIMIT
+
+
+@pytest.mark.parametrize("sparse", ["b", "c"])
+def test_a_family_is_read_from_the_table_that_is_surest_of_it(sparse):
+    """Of two tables with the same noise one has rows in two cells: that others are empty says more of a."""
+    network = dg.Network.of({"a": [0, 1], "b": range(12), "c": range(12)}, {"b": ["a"], "c": ["a"]})
+    counts = {key: np.full((12, 2), [30, 20]) for key in (("b", "a"), ("c", "a"))}
+    counts[sparse, "a"] = np.zeros((12, 2), int)
+    counts[sparse, "a"][[2, 7], [0, 1]] = 360, 240
+    noisy = {key: table + np.random.default_rng(3).integers(-12, 13, table.shape) for key, table in counts.items()}
+    given = evidence(NoisyCounts(network, noisy, dict.fromkeys(noisy, DiscreteGaussian(8)), 600))
+    homes = by_tables._homes(given, by_tables.FamilyMargins(given), np.random.default_rng(0), 100)
+    read = {name: table[0] for table, names in homes for name in names}
+    assert read == {"a": sparse, "b": "b", "c": "c"}
 
 
 @pytest.mark.proof

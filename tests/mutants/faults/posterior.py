@@ -80,6 +80,13 @@ MUTANTS = (
         (f"{TABLES}::test_a_learned_concentration_is_drawn_too",),
     ),
     Mutant(
+        "a family that is read from the table least sure of it",
+        "inference/network/by_tables.py",
+        "spreads.get((name, table), 0.0)",
+        "-spreads.get((name, table), 0.0)",
+        (f"{TABLES}::test_a_family_is_read_from_the_table_that_is_surest_of_it",),
+    ),
+    Mutant(
         "a Laplace likelihood of twice the scale",
         "privacy/measurements.py",
         "return -linear * abs(z) - square * z**2",
