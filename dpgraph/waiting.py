@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -49,6 +49,18 @@ def counted(items: Collection[T]) -> Iterable[T]:
     if bar is None or bar.total is not None or len(items) < 2:
         return items
     return _counted(bar, items)
+
+
+def ticking(items: Collection[T]) -> Callable[[], None]:
+    """A function to call, in any thread, whenever another of the items is done; the running step shows their share."""
+    left, lock = iter(counted(items)), threading.Lock()
+    next(left, None)
+
+    def tick() -> None:
+        with lock:
+            next(left, None)
+
+    return tick
 
 
 def _counted(bar: Any, items: Collection[T]) -> Iterator[T]:

@@ -7,16 +7,18 @@ by one, so what follows from counts of other tables that are not negative is lef
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import ChainMap
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.margin_chain import NoisyMargin, margin_chain
-from dpgraph.inference.interruption import heed, interruptible
+from dpgraph.inference.interruption import heed, interruptible, processors, side_by_side
 from dpgraph.inference.network.draws import HeldDraws, PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, concentration_tables, rows_estimate
 from dpgraph.inference.simplex import onto_simplex
@@ -24,10 +26,13 @@ from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.measurements import DiscreteGaussian
 from dpgraph.structure.network import Family
 from dpgraph.structure.tables import Integers, Reals, margin
-from dpgraph.waiting import counted
+from dpgraph.waiting import ticking
 
-#: Cells of a table times draws that are worked on at once.
-HELD = 1 << 23
+S = TypeVar("S")
+T = TypeVar("T")
+
+#: Cells of a table times draws that are worked on at once, and the most tables that are drawn side by side.
+HELD, ABREAST = 1 << 21, 4
 #: Concentrations of a cell that are possible where they are learned, evenly spread on the log scale from the inverse of
 #: the number of cells on: the largest, and how many.
 HIGHEST, STEPS = 10.0, 25
@@ -63,16 +68,19 @@ def draw_by_tables(
 def _drawn(
     given: Evidence, concentration: Mapping[str, Reals] | None, rng: np.random.Generator, draws: int
 ) -> PosteriorDraws:
-    """The draws, in a thread in which no signal is heard."""
+    """The draws, in threads in which no signal is heard."""
     network, margins = given.network, FamilyMargins(given)
     if concentration is None:
         homes = _homes(given, margins, rng, draws)
     else:
-        homes = [(network.family(name), [name]) for name in network.domain.names]
-    work = [network.cells(table) for table, _ in homes]
-    held = HeldDraws(network, draws, min(draws * max(work), max(HELD, *work)))
+        homes = {network.family(name): [name] for name in network.domain.names}
+    work = [network.cells(table) for table in homes]
+    abreast = min(processors(), ABREAST, len(work))
+    held = HeldDraws(network, draws, abreast * min(draws * max(work), max(HELD, *work)))
     flat = concentration_tables(network, 1.0)
-    for table, names in counted(homes):
+
+    def draw(item: tuple[tuple[Family, list[str]], np.random.Generator]) -> None:
+        (table, names), rng = item
         prior = None if concentration is None else concentration[names[0]].reshape(-1)
         thin = sweeps_each(sum(work), len(work), network.cells(table), draws)
         follow, possible = _chain(given, margins, table, prior, thin)
@@ -85,12 +93,12 @@ def _drawn(
                 own = cells[name] if concentration is None else concentration[name]
                 after = own * factor.reshape(-1, *[1] * own.ndim) + _within(counts, table, network.family(name))
                 held.draw(name, first, after, rng)
+
+    _each(draw, list(homes.items()), rng)
     return held.finished("tables")
 
 
-def _homes(
-    given: Evidence, margins: FamilyMargins, rng: np.random.Generator, draws: int
-) -> list[tuple[Family, list[str]]]:
+def _homes(given: Evidence, margins: FamilyMargins, rng: np.random.Generator, draws: int) -> dict[Family, list[str]]:
     """The tables that are drawn, each with the variables whose families are read from it.
 
     Of several tables that hold a family, its counts vary least in the draws of one.
@@ -105,20 +113,33 @@ def _homes(
         small = [table for table in tables if len(table) == len(family) or network.cells(table) <= WHOLE]
         holding[name] = small or [family]
     contested = [name for name, tables in holding.items() if len(tables) > 1]
-    tried = dict.fromkeys(table for name in contested for table in holding[name])
+    tried = list(dict.fromkeys(table for name in contested for table in holding[name]))
     work = {table: network.cells(table) for tables in holding.values() for table in tables}
-    spreads: dict[tuple[str, Family], float] = {}
-    for table in counted(list(tried)):
-        heed()
+
+    def spreads(item: tuple[Family, np.random.Generator]) -> dict[tuple[str, Family], float]:
+        table, rng = item
         thin = sweeps_each(sum(work.values()), len(work), work[table], draws)
         counts, _ = _chain(given, margins, table, None, thin)[0](rng, TRIED)
-        for name in contested:
-            if table in holding[name]:
-                spreads[name, table] = float(_within(counts, table, network.family(name)).var(axis=0).sum())
+        inside = {name: network.family(name) for name in contested if table in holding[name]}
+        return {(name, table): float(_within(counts, table, f).var(axis=0).sum()) for name, f in inside.items()}
+
+    spread = dict(ChainMap(*_each(spreads, tried, rng)))
     homes: dict[Family, list[str]] = {}
     for name, tables in holding.items():
-        homes.setdefault(min(tables, key=lambda table: spreads.get((name, table), 0.0)), []).append(name)
-    return list(homes.items())
+        homes.setdefault(min(tables, key=lambda table: spread.get((name, table), 0.0)), []).append(name)
+    return homes
+
+
+def _each(work: Callable[[tuple[S, np.random.Generator]], T], items: Sequence[S], rng: np.random.Generator) -> list[T]:
+    """The result of each item with a stream of its own; their done share is shown."""
+    tick = ticking(items)
+
+    def one(item: tuple[S, np.random.Generator]) -> T:
+        found = work(item)
+        tick()
+        return found
+
+    return side_by_side(one, zip(items, rng.spawn(len(items)), strict=True), ABREAST)
 
 
 def _chain(
