@@ -241,7 +241,7 @@ def test_noise_is_drawn_through_its_one_home():
         "inference/graphs/choosing.py": {"np.random.Generator"},
         "inference/graphs/learned.py": {"np.random.default_rng"},
         "inference/graphs/pair_estimates.py": {"np.random.Generator"},
-        "inference/graphs/refitting.py": {"np.random.Generator"},
+        "inference/graphs/refitting.py": makes,
         "inference/graphs/trees.py": {"np.random.default_rng"},  # moves released scores between starts of a search
         "models/projection.py": makes,
         "models/weighted.py": {"np.random.Generator"},

@@ -6,9 +6,9 @@ number of cells alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,16 +20,20 @@ from dpgraph.inference.graphs.trees import best_tree
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.queries.tables import DrawnTables, tables_given
 from dpgraph.privacy.checks import Reals
+from dpgraph.structure.domain import Domain
 from dpgraph.structure.elimination import moral_graph
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
-from dpgraph.structure.tables import Probabilities
+from dpgraph.structure.tables import Probabilities, margin
 from dpgraph.waiting import counted, waiting
 
 #: Steps of L-BFGS from the field of the released pairs to that of drawn ones.
 FEW_STEPS = 60
 #: The most numbers of drawn pairs that are kept for questions: 256 MiB.
 MOST_KEPT = 1 << 25
+#: Rounds of scaling joints to tables of pairs, and the most numbers of joints, times pairs, that are scaled. So much of
+#: a field's joint stays that evidence is possible though a drawn pair has no such row.
+SCALINGS, MOST_SCALED, FLOOR, LEAST = 4, 1 << 25, 1e-9, 1e-300
 
 
 def refitted_posterior(
@@ -50,40 +54,70 @@ def drawn_fields(
 ) -> DrawnTables:
     """Draws of a field, each fitted to drawn pairs from one near it, and of the chosen network's tables.
 
-    Predictive probabilities are those of the model, which may have more cells, or of the shrunk table of a measured
-    pair that none of its cliques holds. Draws of a measured pair are those of its own table, if those of all pairs are
-    at most ``MOST_KEPT`` numbers: a field infers the pair through other variables too, and its draws leave out the
-    error of that.
+    Predictive probabilities are those of the model, which may have more cells, scaled to the shrunk tables of measured
+    pairs that none of its cliques holds. Draws are scaled to those of all measured pairs' own tables, if these are at
+    most ``MOST_KEPT`` numbers: a field infers a pair through other variables too, and its draws leave out the error of
+    that.
     """
     network, fields, made = graph.network, list[Field](), list[Probabilities]()
     own: dict[Pair, list[Reals]] = {pair: [] for pair in pairs.spread}
     if draws * sum(pairs.excess[pair].size for pair in own) > MOST_KEPT:
         own = {}
     for _ in counted(range(draws)):
-        drawn = pairs.redrawn(rng, alone=True)
-        fields.append(refitted_field(drawn, near, FEW_STEPS))
-        made.append(_tables(pairs, drawn, fields[-1], network))
-        for pair, tables in own.items():
-            tables.append(drawn.tables[pair])
+        again = pairs.redrawn(rng, alone=True)
+        fields.append(refitted_field(again, near, FEW_STEPS))
+        made.append(_tables(pairs, again, fields[-1], network))
+        for pair, kept in own.items():
+            kept.append(again.tables[pair])
     tables = {name: np.stack([one.table(name) for one in made]) for name in network.domain.names}
     shrunk = {pair: pairs.tables[pair][None] for pair in own if model.tree.smallest(pair) is None}
-    centre = partial(_joints, [model], shrunk)
-    joints = partial(_joints, fields, {pair: np.stack(tables) for pair, tables in own.items()})
+    drawn = {pair: np.stack(kept) for pair, kept in own.items()}
+    centre = _Joints(pairs.domain, [model], shrunk)
+    joints = _Joints(pairs.domain, fields, drawn, pairs.n, int(rng.integers(1 << 32)))
     return DrawnTables(network, tables, replace(tables_given(graph), joints=centre), joints=joints)
 
 
-def _joints(fields: Sequence[Field], own: Mapping[Pair, Reals], targets: Family, weights: Mapping[str, Reals]) -> Reals:
-    """The probabilities of some variables, axes (draw, *targets), times weights of other ones' levels.
+@dataclass(frozen=True, eq=False)
+class _Joints:
+    """Joint probabilities of any variables by fields, and ``own`` tables of pairs, axes (draw, *pair).
 
-    Of two variables they are those of ``own`` tables, axes (draw, *pair), where it has them; else the fields'.
+    Those of a measured pair are its own. Of more variables those of the fields are scaled to the own tables of pairs
+    among them, by iterative proportional fitting. What they have beyond pairs nobody measured: where ``rows`` are above
+    0 it is as uneven as that of so many rows of the field. Fields alone answer where this is too much work.
     """
-    names: Any = (*targets, *weights)
-    if len(names) == 2 and (names in own or names[::-1] in own):
-        found = own[names] if names in own else own[names[::-1]].transpose(0, 2, 1)
+
+    domain: Domain
+    fields: Sequence[Field]
+    own: Mapping[Pair, Reals]
+    rows: float = 0.0
+    seed: int = 0
+
+    def __call__(self, targets: Family, weights: Mapping[str, Reals]) -> Reals:
+        """The probabilities, axes (draw, *targets), times weights of other variables' levels."""
+        asked = (*targets, *weights)
+        among = {pair: table for pair, table in self.own.items() if asked.count(pair[0]) and asked.count(pair[1])}
+        cells = math.prod(self.domain.sizes[name] for name in asked)
+        if not among or len(self.fields) * len(among) * cells > MOST_SCALED:
+            return np.stack([field.margin(targets, weights) for field in self.fields])
+        names: Any = tuple(name for name in self.domain.names if name in asked)
+        joint = among[names] if names in among else self._scaled(names, among)
+        joint = margin(joint, ("", *names), ("", *asked))
         for weight in list(weights.values())[::-1]:
-            found = found @ weight
-        return found
-    return np.stack([field.margin(targets, weights) for field in fields])
+            joint = joint @ weight
+        return joint
+
+    def _scaled(self, names: Family, pairs: Mapping[Pair, Reals]) -> Reals:
+        """Joint probabilities of the fields, axes (draw, *names), scaled to tables of pairs."""
+        joint = np.stack([field.margin(names) for field in self.fields])
+        if self.rows > 0:
+            rng = np.random.default_rng(self.seed)
+            joint = rng.standard_gamma(self.rows * joint) / self.rows + FLOOR * joint
+        for _ in range(SCALINGS):
+            for pair, table in pairs.items():
+                now = margin(joint, ("", *names), ("", *pair))
+                ratio = table / np.maximum(now, LEAST) + FLOOR
+                joint = joint * np.expand_dims(ratio, tuple(i for i, name in enumerate(names, 1) if name not in pair))
+        return joint
 
 
 def _tables(pairs: Pairs, drawn: Pairs, field: Field, network: Network) -> Probabilities:

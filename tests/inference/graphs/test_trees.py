@@ -4,6 +4,7 @@ import itertools
 import math
 import pickle
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -189,6 +190,7 @@ def test_a_model_of_few_cells_says_what_it_loses(settings, monkeypatch):
 def test_a_question_of_a_learned_network_is_answered_by_draws_of_its_model(monkeypatch):
     """Also of pairs that no family of the chosen graph holds: each draw's joint is written down and summed."""
     monkeypatch.setattr(refitting, "FEW_STEPS", 5)
+    monkeypatch.setattr(refitting, "MOST_SCALED", 0)
     monkeypatch.setattr(learned_module, "FEW", 4)
     learned = dg.choose_network(loop_release())
     joints = learned._drawn_fields.joints(NAMES, {})
@@ -226,6 +228,37 @@ def test_two_measured_variables_are_answered_by_their_own_draws(monkeypatch):
     np.testing.assert_allclose(some, both / both.sum(axis=1, keepdims=True), atol=1e-12)
     monkeypatch.setattr(refitting, "MOST_KEPT", 100)  # too little for the draws of all pairs: the fields answer
     assert np.abs(dg.query(dg.choose_network(release), lost).predictive - exact).sum() > 0.1
+
+
+def test_three_variables_have_the_errors_of_their_pairs_and_of_rows():
+    """Draws of pairs by hand: margins are theirs, and cells scatter as rows do; an empty pair leaves evidence possible.
+
+    Of 4000 draws a variance has a relative standard error of .022: within .15 with a false alarm below 1e-6.
+    """
+    domain = dg.Domain.of({name: [0, 1] for name in "abc"})
+    rng, draws, n = np.random.default_rng(0), 4000, 500
+    even = SimpleNamespace(margin=lambda names, weights=None: np.full((2,) * len(names), 0.5 ** len(names)))
+    shares = rng.uniform(0.2, 0.3, (3, draws, 1))
+    tables = np.stack([shares, 0.5 - shares, 0.5 - shares, shares], axis=2).reshape(3, draws, 2, 2)
+    pairs = dict(zip([("a", "b"), ("a", "c"), ("b", "c")], tables, strict=True))
+    joints = refitting._Joints(domain, [even] * draws, pairs, n, seed=1)
+    found = joints(("c", "a", "b"), {})  # the axes in the order asked for
+    for axis, table in (
+        (1, pairs["a", "b"]),
+        (2, pairs["b", "c"].transpose(0, 2, 1)),
+        (3, pairs["a", "c"].transpose(0, 2, 1)),
+    ):
+        np.testing.assert_allclose(found.sum(axis=axis), table, atol=1e-3)
+    signs = np.array([1, -1])
+    third = np.einsum(
+        "dcab,c,a,b->d", found, signs, signs, signs
+    )  # no pair has a part of it; of rows its variance is 1/n
+    assert abs(third.var() * n - 1) < 0.15
+    np.testing.assert_allclose(joints(("c",), {"b": signs == 1, "a": signs == 1}), found[:, :, 0, 0], atol=1e-12)
+    np.testing.assert_array_equal(joints(("a", "b"), {}), pairs["a", "b"])
+    pairs["a", "b"][0] = [[0, 0.5], [0.5, 0]]
+    given = joints(("c",), {"a": signs == 1, "b": signs == 1})
+    assert (given.sum(axis=1) > 0).all()
 
 
 def shares_of(release, pair):

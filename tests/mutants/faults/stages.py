@@ -4,6 +4,7 @@ from tests.mutants.planting import Mutant
 
 SMOOTHING = "tests/inference/graphs/test_smoothing.py"
 ENTROPY, TREES = "tests/inference/graphs/test_entropy.py", "tests/inference/graphs/test_trees.py"
+JOINTS = "tests/inference/graphs/test_trees.py::test_three_variables_have_the_errors_of_their_pairs_and_of_rows"
 EDGES, REFITTING = "tests/inference/graphs/test_edges.py", "tests/inference/graphs/test_refitting.py"
 FACTORS, BORROWING = "tests/inference/graphs/test_factors.py", "tests/inference/graphs/test_borrowing.py"
 PAID = "tests/estimators/test_paid_choices.py"
@@ -150,9 +151,23 @@ MUTANTS = (
     Mutant(
         "pairs of variables answered by what a model of few cells kept of them",
         "inference/graphs/refitting.py",
-        "if len(names) == 2 and",
-        "if len(names) == 1 and",
+        "if not among or len",
+        "if len(among) < 2 or len",
         ("tests/inference/graphs/test_trees.py::test_two_measured_variables_are_answered_by_their_own_draws",),
+    ),
+    Mutant(
+        "joints of three variables that leave out the errors of their pairs",
+        "inference/graphs/refitting.py",
+        "joint = joint * np.expand_dims(ratio,",
+        "joint = joint + 0 * np.expand_dims(ratio,",
+        (JOINTS,),
+    ),
+    Mutant(
+        "joints of three variables as even as their pairs allow",
+        "inference/graphs/refitting.py",
+        "if self.rows > 0:",
+        "if self.rows < 0:",
+        (JOINTS,),
     ),
     Mutant(
         "errors of a draw as if all cells of a pair were free",
