@@ -82,8 +82,8 @@ MUTANTS = (
     Mutant(
         "a family that is read from the table least sure of it",
         "inference/network/by_tables.py",
-        "spreads.get((name, table), 0.0)",
-        "-spreads.get((name, table), 0.0)",
+        "spread.get((name, table), 0.0)",
+        "-spread.get((name, table), 0.0)",
         (f"{TABLES}::test_a_family_is_read_from_the_table_that_is_surest_of_it",),
     ),
     Mutant(
