@@ -54,8 +54,8 @@ def drawn_fields(
 ) -> DrawnTables:
     """Draws of a field, each fitted to drawn pairs from one near it, and of the chosen network's tables.
 
-    Predictive probabilities are those of the model, which may have more cells, scaled to the shrunk tables of measured
-    pairs that none of its cliques holds. Draws are scaled to those of all measured pairs' own tables, if these are at
+    Predictive probabilities are those of the model, which may have more cells, or of the shrunk table of a measured
+    pair that none of its cliques holds. Draws are scaled to those of all measured pairs' own tables, if these are at
     most ``MOST_KEPT`` numbers: a field infers a pair through other variables too, and its draws leave out the error of
     that.
     """
@@ -81,9 +81,9 @@ def drawn_fields(
 class _Joints:
     """Joint probabilities of any variables by fields, and ``own`` tables of pairs, axes (draw, *pair).
 
-    Those of a measured pair are its own. Of more variables those of the fields are scaled to the own tables of pairs
-    among them, by iterative proportional fitting. What they have beyond pairs nobody measured: where ``rows`` are above
-    0 it is as uneven as that of so many rows of the field. Fields alone answer where this is too much work.
+    Those of a measured pair are its own. Where ``rows`` are above 0 those of more variables are the fields', as uneven
+    beyond pairs, which nobody measured, as so many rows of them are, and scaled to the own tables of pairs among them,
+    by iterative proportional fitting. Fields alone answer where this is too much work.
     """
 
     domain: Domain
@@ -97,7 +97,8 @@ class _Joints:
         asked = (*targets, *weights)
         among = {pair: table for pair, table in self.own.items() if asked.count(pair[0]) and asked.count(pair[1])}
         cells = math.prod(self.domain.sizes[name] for name in asked)
-        if not among or len(self.fields) * len(among) * cells > MOST_SCALED:
+        scaled = self.rows > 0 and len(self.fields) * len(among) * cells <= MOST_SCALED
+        if not among or (len(asked) > 2 and not scaled):
             return np.stack([field.margin(targets, weights) for field in self.fields])
         names: Any = tuple(name for name in self.domain.names if name in asked)
         joint = among[names] if names in among else self._scaled(names, among)
@@ -109,9 +110,8 @@ class _Joints:
     def _scaled(self, names: Family, pairs: Mapping[Pair, Reals]) -> Reals:
         """Joint probabilities of the fields, axes (draw, *names), scaled to tables of pairs."""
         joint = np.stack([field.margin(names) for field in self.fields])
-        if self.rows > 0:
-            rng = np.random.default_rng(self.seed)
-            joint = rng.standard_gamma(self.rows * joint) / self.rows + FLOOR * joint
+        rng = np.random.default_rng(self.seed)
+        joint = rng.standard_gamma(self.rows * joint) / self.rows + FLOOR * joint
         for _ in range(SCALINGS):
             for pair, table in pairs.items():
                 now = margin(joint, ("", *names), ("", *pair))

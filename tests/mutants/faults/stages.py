@@ -151,8 +151,8 @@ MUTANTS = (
     Mutant(
         "pairs of variables answered by what a model of few cells kept of them",
         "inference/graphs/refitting.py",
-        "if not among or len",
-        "if len(among) < 2 or len",
+        "if not among or (len",
+        "if len(among) < 2 or (len",
         ("tests/inference/graphs/test_trees.py::test_two_measured_variables_are_answered_by_their_own_draws",),
     ),
     Mutant(
@@ -165,8 +165,8 @@ MUTANTS = (
     Mutant(
         "joints of three variables as even as their pairs allow",
         "inference/graphs/refitting.py",
-        "if self.rows > 0:",
-        "if self.rows < 0:",
+        "rng.standard_gamma(self.rows * joint) / self.rows + FLOOR * joint",
+        "joint + 0 * rng.standard_gamma(self.rows * joint)",
         (JOINTS,),
     ),
     Mutant(
