@@ -55,9 +55,8 @@ def drawn_fields(
     """Draws of a field, each fitted to drawn pairs from one near it, and of the chosen network's tables.
 
     Predictive probabilities are those of the model, which may have more cells, or of the shrunk table of a measured
-    pair that none of its cliques holds. Draws are scaled to those of all measured pairs' own tables, if these are at
-    most ``MOST_KEPT`` numbers: a field infers a pair through other variables too, and its draws leave out the error of
-    that.
+    pair that none of its cliques holds. Draws are scaled to drawn tables of all measured pairs, if these are at most
+    ``MOST_KEPT`` numbers: a field infers a pair through other variables too, and its draws leave out the error of that.
     """
     network, fields, made = graph.network, list[Field](), list[Probabilities]()
     own: dict[Pair, list[Reals]] = {pair: [] for pair in pairs.spread}
@@ -81,9 +80,9 @@ def drawn_fields(
 class _Joints:
     """Joint probabilities of any variables by fields, and ``own`` tables of pairs, axes (draw, *pair).
 
-    Those of a measured pair are its own. Where ``rows`` are above 0 those of more variables are the fields', as uneven
-    beyond pairs, which nobody measured, as so many rows of them are, and scaled to the own tables of pairs among them,
-    by iterative proportional fitting. Fields alone answer where this is too much work.
+    A measured pair has its own. Where ``rows`` are above 0 a joint of more variables is the fields', as uneven beyond
+    pairs, which nobody measured, as so many rows of it are, and scaled to the own tables of its pairs (iterative
+    proportional fitting). Fields alone answer where this is too much work.
     """
 
     domain: Domain
