@@ -32,18 +32,18 @@ demo: $(VENV)/demo.stamp  ## a private naive Bayes classifier of a real survey, 
 	$(BIN)/python examples/demo.py
 
 # One BLAS thread for each worker: threads that wait spin, and would count as processor seconds of a test.
-PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -p tests.durations --durations-to .durations
+ONE := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+TESTS := $(BIN)/python -m pytest -n auto --dist worksteal -p tests.durations --durations-to .durations
 
 test: $(VENV)/test.stamp  ## laws, contracts, oracles, refusals, doctests, README: five minutes
-	$(PYTEST)/test --hypothesis-profile=first
+	$(ONE) $(TESTS)/test --hypothesis-profile=first
 
 proof: $(VENV)/proof.stamp  ## full crossings, enumerations, calibrations, long chains, planted faults
-	$(PYTEST)/proof -m '(proof or planted or hypothesis) and not systems' $(BUT) tests dpgraph
+	$(ONE) $(TESTS)/proof -m '(proof or planted or hypothesis) and not systems' $(BUT) tests dpgraph
 
 systems: $(VENV)/systems.stamp  ## Spark, Dask, DuckDB, PostgreSQL, the browser, kills, memory, packaging, notebooks, lowest versions
 	tests/programs.sh
-	$(PYTEST)/systems -m systems tests
-	$(BIN)/python -m tests.installed bare lowest
+	$(ONE) $(BIN)/python -m tests.installed bare lowest -- $(TESTS)/systems -m systems tests
 
 test-all:  ## test, proof and systems, each to its end
 	@failed=0; for part in test proof systems; do $(MAKE) $$part || failed=1; done; exit $$failed

@@ -3,6 +3,7 @@
     python -m tests.installed lowest       # make test-lowest
     python -m tests.installed bare         # make test-bare
     python -m tests.installed bare lowest  # both; the second environment is made while the tests of the first run
+    python -m tests.installed bare lowest -- python -m pytest tests  # these tests first, while the first one is made
 
 The wheel goes into a new environment in a temporary folder, and the tests are copied beside it without the package,
 so that what they import is what was installed.
@@ -183,13 +184,18 @@ def run_tests(kind: str, python: Path, copy: Path) -> None:
     run(python, "-m", "pytest", "-q", "-n", "auto", "--hypothesis-profile=first", *words, cwd=copy)
 
 
-def main(*kinds: str) -> None:
-    """Builds once, then installs and tests each kind."""
+def main(*words: str) -> None:
+    """Builds once, then installs and tests each kind; a command after ``--`` runs first, while these are installed."""
+    kinds, first = list(words), list[str]()
+    if "--" in kinds:
+        kinds, first = kinds[: kinds.index("--")], kinds[kinds.index("--") + 1 :]
     with tempfile.TemporaryDirectory() as made, ThreadPoolExecutor(max_workers=1) as installing:
         place = Path(made)
         run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", place / "dist")
         (wheel,) = (place / "dist").glob("*.whl")
         interpreters = [installing.submit(environment, kind, wheel, place / kind) for kind in kinds]
+        if first:
+            run(*first)
         for kind, interpreter in zip(kinds, interpreters, strict=True):
             run_tests(kind, interpreter.result(), place / kind / "copy")
 
