@@ -7,7 +7,6 @@ by one, so what follows from counts of other tables that are not negative is lef
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -103,27 +102,25 @@ def _homes(given: Evidence, margins: FamilyMargins, rng: np.random.Generator, dr
 
     Of several tables that hold a family, its counts vary least in the draws of one.
     """
-    network = given.network
-    holding = {
-        name: list(dict.fromkeys(table.variables for table in given.holding(network.family(name))))
-        for name in network.domain.names
-    }
-    for name, tables in holding.items():
+    network, holding, contested = given.network, dict[str, list[Family]](), dict[Family, list[str]]()
+    for name in network.domain.names:
         family = network.family(name)
+        tables = dict.fromkeys(table.variables for table in given.holding(family))
         small = [table for table in tables if len(table) == len(family) or network.cells(table) <= WHOLE]
         holding[name] = small or [family]
-    contested = [name for name, tables in holding.items() if len(tables) > 1]
-    tried = list(dict.fromkeys(table for name in contested for table in holding[name]))
+        for table in small if len(small) > 1 else ():
+            contested.setdefault(table, []).append(name)
     work = {table: network.cells(table) for tables in holding.values() for table in tables}
 
     def spreads(item: tuple[Family, np.random.Generator]) -> dict[tuple[str, Family], float]:
         table, rng = item
         thin = sweeps_each(sum(work.values()), len(work), work[table], draws)
-        counts, _ = _chain(given, margins, table, None, thin)[0](rng, TRIED)
-        inside = {name: network.family(name) for name in contested if table in holding[name]}
-        return {(name, table): float(_within(counts, table, f).var(axis=0).sum()) for name, f in inside.items()}
+        follow, _ = _chain(given, margins, table, None, thin)
+        counts, _ = follow(rng, int(np.clip(HELD // work[table], 2, TRIED)))
+        inside = {name: _within(counts, table, network.family(name)) for name in contested[table]}
+        return {(name, table): float(drawn.var(axis=0).sum()) for name, drawn in inside.items()}
 
-    spread = dict(ChainMap(*_each(spreads, tried, rng)))
+    spread = {key: value for found in _each(spreads, list(contested), rng) for key, value in found.items()}
     homes: dict[Family, list[str]] = {}
     for name, tables in holding.items():
         homes.setdefault(min(tables, key=lambda table: spread.get((name, table), 0.0)), []).append(name)
