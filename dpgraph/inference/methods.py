@@ -55,7 +55,7 @@ class Records:
 
 @dataclass(frozen=True)
 class Tables:
-    """Of a network: draws of each family by itself, given all noisy margins inside it; ``"tables"``."""
+    """Of a network: draws table by table, given all noisy margins inside each; ``"tables"``."""
 
 
 @dataclass(frozen=True)

@@ -46,8 +46,8 @@ def posterior(
 
     A method is a value with its settings, such as ``dg.methods.Records(chains=4)``, or its name. For a network:
 
-    * ``"tables"``, ``dg.methods.Tables()``: draws for each family by itself, given all that tables say of margins
-      inside it. Seconds at any number of rows; a little less exact than records.
+    * ``"tables"``, ``dg.methods.Tables()``: draws of one measured table after another, given all that the others say of
+      margins inside it. The same time at any number of rows; a little less exact than records.
     * ``"records"``, ``dg.methods.Records(...)``: the exact joint posterior, by Markov chains on the unseen rows. Time
       grows with their number; compiled by numba.
     * ``"normal"``, ``dg.methods.Normal(...)``: independent joint draws under normal noise in the residual basis; for
