@@ -16,7 +16,7 @@ from dpgraph import memory
 from dpgraph.inference.graphs import choosing
 from dpgraph.inference.graphs.constraints import constraints_within
 from dpgraph.inference.markov.sampler import fit_bytes
-from dpgraph.inference.network import by_normal
+from dpgraph.inference.network import by_normal, by_tables
 from dpgraph.inference.network import draws as network_draws
 from dpgraph.inference.network.plug_in import posterior_bytes
 from dpgraph.inference.queries import contraction
@@ -163,7 +163,8 @@ def test_a_posterior_is_refused_by_its_figure(noisy, monkeypatch):
 
 
 @pytest.mark.parametrize("method", ["tables", "normal"])
-def test_the_estimate_of_draws(method, noisy):
+def test_the_estimate_of_draws(method, noisy, monkeypatch):
+    monkeypatch.setattr(by_tables, "ABREAST", 1)
     network, draws = noisy.network, 400
     largest = max(map(network.cells, network.families))
     at_once = draws * largest if method == "tables" else by_normal._steps(network, draws)[1]
@@ -176,6 +177,7 @@ def test_the_estimate_of_draws(method, noisy):
 def test_draws_on_disk_are_those_in_memory(method, noisy, monkeypatch, tmp_path):
     """In single precision; means in full, questions and files as ever, and the temporary folder left as it was."""
     monkeypatch.setattr(network_draws.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(by_tables, "ABREAST", 1)
     whole = dg.posterior(noisy, method=method, draws=400, seed=3)
     kept, working = network_draws.draws_bytes(noisy.network, 400, 400 * 16)
     if method == "normal":
@@ -200,6 +202,7 @@ def test_draws_on_disk_are_those_in_memory(method, noisy, monkeypatch, tmp_path)
 
 
 def test_draws_that_fit_nowhere_are_refused(noisy, monkeypatch):
+    monkeypatch.setattr(by_tables, "ABREAST", 1)
     kept, working = network_draws.draws_bytes(noisy.network, 400, 400 * 16)
     monkeypatch.setenv(memory.VARIABLE, str(working))
     monkeypatch.setattr(network_draws.shutil, "disk_usage", lambda _: SimpleNamespace(free=10))

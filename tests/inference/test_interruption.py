@@ -138,6 +138,7 @@ def test_draws_by_tables_run_in_a_thread_that_heeds_an_interruption(monkeypatch)
     interrupted = threading.Event()
     monkeypatch.setattr(interruption, "wait", lambda futures: interrupted.set() or wait(futures))
     monkeypatch.setattr(by_tables, "margin_chain", told)
+    monkeypatch.setattr(by_tables, "ABREAST", 1)  # of several some would begin before they hear of it
     with pytest.raises(KeyboardInterrupt):
         dg.posterior(noisy, method="tables", draws=2, seed=0)
     assert main not in threads
