@@ -56,7 +56,7 @@ def draw_by_tables(
 
     ``concentration`` is the Dirichlet prior of each variable, axes (variable, *parents), and families are then drawn
     independently of each other. None learns one concentration for the cells of each table, uniform on the log scale,
-    and reads every family from the table that is surest of it.
+    and reads every family from the table that is surest of it: in its draws the family's counts vary least.
     """
     if any(table.weights is not None for table in given.tables):
         raise InferenceError('method="tables" needs noisy counts; for coefficients use "records" or "normal"')
@@ -79,7 +79,7 @@ def _drawn(
     flat = concentration_tables(network, 1.0)
 
     def draw(item: tuple[tuple[Family, list[str]], np.random.Generator]) -> None:
-        (table, names), rng = item
+        (table, names), stream = item
         prior = None if concentration is None else concentration[names[0]].reshape(-1)
         thin = sweeps_each(sum(work), len(work), network.cells(table), draws)
         follow, possible = _chain(given, margins, table, prior, thin)
@@ -87,11 +87,11 @@ def _drawn(
         step = max(1, HELD // (possible.size * thin))
         for first in range(0, draws, step):
             heed()
-            counts, factor = follow(rng, min(step, draws - first))
+            counts, factor = follow(stream, min(step, draws - first))
             for name in names:
                 own = cells[name] if concentration is None else concentration[name]
                 after = own * factor.reshape(-1, *[1] * own.ndim) + _within(counts, table, network.family(name))
-                held.draw(name, first, after, rng)
+                held.draw(name, first, after, stream)
 
     _each(draw, list(homes.items()), rng)
     return held.finished("tables")
@@ -113,10 +113,10 @@ def _homes(given: Evidence, margins: FamilyMargins, rng: np.random.Generator, dr
     work = {table: network.cells(table) for tables in holding.values() for table in tables}
 
     def spreads(item: tuple[Family, np.random.Generator]) -> dict[tuple[str, Family], float]:
-        table, rng = item
+        table, stream = item
         thin = sweeps_each(sum(work.values()), len(work), work[table], draws)
         follow, _ = _chain(given, margins, table, None, thin)
-        counts, _ = follow(rng, int(np.clip(HELD // work[table], 2, TRIED)))
+        counts, _ = follow(stream, int(np.clip(HELD // work[table], 2, TRIED)))
         inside = {name: _within(counts, table, network.family(name)) for name in contested[table]}
         return {(name, table): float(drawn.var(axis=0).sum()) for name, drawn in inside.items()}
 

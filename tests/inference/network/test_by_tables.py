@@ -308,6 +308,13 @@ def test_draws_of_different_families_are_independent():
     assert np.abs(correlations).max() < 6 / np.sqrt(DRAWS / 10)
 
 
+def test_a_family_of_large_tables_alone_is_drawn_from_its_sums(monkeypatch):
+    monkeypatch.setattr(by_tables, "WHOLE", 3)
+    given = evidence(noisy_of("two tables hold a, Laplace"))
+    homes = by_tables._homes(given, by_tables.FamilyMargins(given), np.random.default_rng(0), 100)
+    assert homes == {("a",): ["a"], ("b", "a"): ["b"], ("c", "a"): ["c"]}
+
+
 @pytest.mark.parametrize("learned", [True, False])
 def test_draws_do_not_depend_on_how_many_tables_are_drawn_at_once(learned, monkeypatch):
     noisy, made = noisy_of("one table inside another"), []
