@@ -39,7 +39,9 @@ PASSES = 3
 #: Cells of all sampler chains from which these run side by side.
 WORTH_THREADS = 4000
 #: Mixtures that are fitted for a start, and steps of each.
-RESTARTS, STEPS = 12, 30
+RESTARTS, STEPS = 80, 60
+#: A start's least and largest spread of effects, and entries in proportions of all that are added to a sequence's.
+SPREAD, BEFORE = (0.05, 1.0), 20.0
 #: Of more cells so many are taken, evenly spread: a start need not be better.
 ENOUGH = 5000
 #: Bytes of a number, and of a hidden state that is kept.
@@ -179,15 +181,17 @@ class _Chain:
         self._given = given = replace(run.given, values=run.given.values[own : own + 1])
         values, clipped = given.values[0], np.maximum(given.values[0], 0)
         rough = shrunken(given, values) if run.aware else clipped.astype(float)
-        law = self._first_emissions(rough[given.observed])
+        first = self._first_weights(rough) if run.own and run.known is None else np.zeros((given.shape[0], rough.shape[2]))
+        law = self._first_emissions(without_effects(rough, first, given.fields)[given.observed])
         entries = np.rint(entries_estimate(given, values)).astype(np.int64)
         whole = [rounded_to_total(rough[..., columns], entries) for columns in given.fields]
         counts = np.where(given.observed[..., None], np.concatenate(whole, axis=2) if run.aware else clipped, 0)
         self.cells = latent_cells(given, size, counts, run.alike[own], stop_flag())
-        self._states = (counts @ np.log(law).T).argmax(axis=2) if run.known is None else run.known.astype(np.int64)
-        self._law = law
+        self._law, self._effects = law, self._first_effects(law, first) if run.own else None
+        laws = np.log(self._laws).reshape(-1, *law.shape)
+        likely = (counts @ np.swapaxes(laws, 1, 2)).argmax(axis=2)
+        self._states = likely if run.known is None else run.known.astype(np.int64)
         self._moves = dirichlet_rows(transition_counts(self._states[None], size)[0] + run.prior.transition, rng)
-        self._effects = self._first_effects() if run.own else None
         draws, width = run.plan.draws, law.shape[1]
         self.transition, self.emissions = np.empty((draws, size, size)), np.empty((draws, size, width))
         self.states, self.entries = np.empty((draws, *given.shape), np.int16), np.zeros(given.shape)
@@ -201,13 +205,18 @@ class _Chain:
         widths = [columns.stop - columns.start for columns in fields]
         return np.tile(np.repeat(1 / np.array(widths), widths), (size, 1))
 
-    def _first_effects(self) -> Effects:
-        """No effect yet."""
-        (chains, _), (size, width), fields = self._given.shape, self._law.shape, len(self._given.fields)
-        laws, effects = np.zeros((chains * size, width)), np.zeros((chains, width))
-        fill_every_field(self.cells.edges, self._law, effects, laws)
-        shapes = (2, size, width), (2, chains, width), (2, fields)
-        return Effects(effects, np.full(fields, 0.3), laws, *(np.full(shape, 0.1) for shape in shapes))
+    def _first_weights(self, counts: Reals) -> Reals:
+        """The effects of sequences were there one state."""
+        mine, fields = np.where(self._given.observed[..., None], counts, 0.0).sum(axis=1), self._given.fields
+        pooled = _normalised(mine.sum(axis=0) + 0.5, fields)
+        return np.log(_normalised(mine + BEFORE * pooled, fields) / pooled)
+
+    def _first_effects(self, law: Reals, effects: Reals) -> Effects:
+        (chains, _), (size, width), fields = self._given.shape, law.shape, self._given.fields
+        laws, spread = np.zeros((chains * size, width)), np.array([effects[:, one].std() for one in fields])
+        fill_every_field(self.cells.edges, law, effects, laws)
+        shapes = (2, size, width), (2, chains, width), (2, len(fields))
+        return Effects(effects, np.clip(spread, *SPREAD), laws, *(np.full(shape, 0.1) for shape in shapes))
 
     def sweep(self, i: int) -> None:
         """States, transitions, emissions, then the unknown tables of the cells; move sizes adapt during burn-in."""
@@ -313,6 +322,15 @@ def shrunken(given: LogEvidence, values: Integers) -> Reals:
         rough = np.maximum(expected + gain * (values[..., columns] - expected), 0.0)
         counts[..., columns] = rough * entries / np.maximum(rough.sum(axis=-1, keepdims=True), 1e-12)
     return counts
+
+
+def without_effects(counts: Reals, effects: Reals, fields: tuple[slice, ...]) -> Reals:
+    """Counts, shape (chains, steps, columns), as if all sequences had the same law, entries as they are."""
+    found = counts / np.exp(effects)[:, None]
+    for columns in fields:
+        whole = counts[..., columns].sum(axis=2, keepdims=True)
+        found[..., columns] *= whole / np.maximum(found[..., columns].sum(axis=2, keepdims=True), 1e-12)
+    return found
 
 
 def fitted_emissions(counts: Reals, fields: tuple[slice, ...], size: int, rng: np.random.Generator) -> Reals:
