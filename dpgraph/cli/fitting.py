@@ -136,7 +136,7 @@ def fit_classifier(
 @click.option("--sequence-effects/--no-sequence-effects", default=None, help="By default with --states auto alone.")
 @options.INFERENCE
 @options.choice("--sampler", ["blocked", "collapsed"], "blocked")
-@options.whole("--iterations", 1, 200, "Draws of each chain.")
+@options.whole("--iterations", 1, None, "Draws of each chain; by default 200, with further sweeps as R-hat asks.")
 @options.whole("--burn-in", 0, 100, "Sweeps before them.")
 @options.SEED
 @spends

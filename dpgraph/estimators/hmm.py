@@ -13,7 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 from dpgraph.estimators.fitting import Fit, cap_for, check_learning, fit_budget, inference_seed, warn_if_drowned
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.models.hmm import HiddenMarkovModel, cell_flags, hmm_network
-from dpgraph.models.markov_counts import MOST_STATES, check_room, check_settings_of_fit, fit_hmm, markov_baselines
+from dpgraph.models.markov_counts import (
+    ITERATIONS,
+    MOST_STATES,
+    check_room,
+    check_settings_of_fit,
+    fit_hmm,
+    markov_baselines,
+)
 from dpgraph.models.markov_scores import markov_scores
 from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.display import data_frame
@@ -59,7 +66,8 @@ class PrivateHMM(BaseEstimator):
         inference: ``"noise-aware"`` (default) samples the true counts as well; ``"plug-in"`` takes the released ones,
             cut at zero, for true.
         sampler: ``"blocked"`` (default), or ``"collapsed"``, the paper's single-site sampler.
-        iterations: Draws of each sampler chain.
+        iterations: Draws of each sampler chain; None for 200, and further sweeps where the chains have not mixed, as in
+            ``fit_hmm``.
         burn_in: Sweeps before the first draw.
         chains: Independent sampler chains; ``diagnostics_`` compares them.
         most_states: The largest number of states that ``"auto"`` tries.
@@ -96,7 +104,7 @@ class PrivateHMM(BaseEstimator):
     rows_per_person: int = 1
     inference: str = "noise-aware"
     sampler: str = "blocked"
-    iterations: int = 200
+    iterations: int | None = None
     burn_in: int = 100
     chains: int = 2
     budget: Budget | None = None
@@ -134,7 +142,7 @@ class PrivateHMM(BaseEstimator):
         """
         with Fit(self) as fit:
             new = fit.new
-            numbers = {"chains": self.chains, "iterations": self.iterations, "burn_in": self.burn_in}
+            numbers = {"chains": self.chains, "iterations": self._iterations, "burn_in": self.burn_in}
             chosen = self.n_states, self.most_states, self.sequence_effects
             check_settings_of_fit(*chosen, self.sampler, self.inference, numbers)
             if self.domain is None:
@@ -152,7 +160,7 @@ class PrivateHMM(BaseEstimator):
                 raise ReleaseError(f"n_states must be at most the {seen} cells learned from; got {self.n_states}")
             check_learning(self.inference, self.random_state)
             columns = sum(network.domain.sizes.values()) - sum(shape)
-            check_room(shape, columns, *chosen, chains=self.chains, draws=self.iterations)
+            check_room(shape, columns, *chosen, chains=self.chains, draws=self._iterations)
             budget = self._person_budget(mechanism, network.domain.strict)
             cap = cap_for(self.person, budget, None, self.noise)
             counts = count(log, network, person=cap, progress=self.progress)
@@ -252,9 +260,13 @@ class PrivateHMM(BaseEstimator):
         Each is a model that ``evaluate`` judges and ``save`` writes.
         """
         model = self._fitted_model()
-        how: dict[str, Any] = {"chains": self.chains, "iterations": self.iterations, "burn_in": self.burn_in}
+        how: dict[str, Any] = {"chains": self.chains, "iterations": self._iterations, "burn_in": self.burn_in}
         how |= {"held_out": self.held_out_, "seed": inference_seed(self.random_state)}
         return markov_baselines(self.release_, sequence=model.sequence, time=model.time, **how)
+
+    @property
+    def _iterations(self) -> int:
+        return ITERATIONS if self.iterations is None else self.iterations
 
     def _fitted_model(self) -> HiddenMarkovModel:
         check_is_fitted(self, "model_")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from dpgraph.inference.markov.sampler import (
     check_fit,
     check_settings,
     draw_markov,
+    markov_draws,
 )
 from dpgraph.models.hmm import HiddenMarkovModel
 from dpgraph.models.state_choice import PARTS, SWEEPS, choose_states, states_tried
@@ -31,6 +33,9 @@ from dpgraph.structure.tables import NoisyCounts, Reals
 
 #: The largest number of states that ``"auto"`` tries unless it is told another.
 MOST_STATES = 5
+#: Draws of a chain unless it is said. Chains that have not mixed go on for so many rounds, each of twice the sweeps of
+#: the one before, unless so many seconds have passed: a round takes at most one and a third times all before it.
+ITERATIONS, MORE_ROUNDS, PATIENCE = 200, 3, 40.0
 #: The baselines by name.
 ONE_STATE, BY_SEQUENCE = "one state", "fields given the sequence"
 #: Penalty that pins a public number of entries: nats for each entry that a latent total is off, and its deviation.
@@ -47,7 +52,7 @@ def fit_hmm(
     sampler: str = "blocked",
     inference: str = "noise-aware",
     chains: int = 2,
-    iterations: int = 200,
+    iterations: int | None = None,
     burn_in: int = 100,
     held_out: Flags | None = None,
     entries: npt.ArrayLike | None = None,
@@ -69,7 +74,8 @@ def fit_hmm(
         sampler: ``"blocked"``, or ``"collapsed"``, the paper's sampler of one state at a time.
         inference: ``"noise-aware"`` or ``"plug-in"``.
         chains: Sampler chains, compared by R-hat.
-        iterations: Draws of each.
+        iterations: Draws of each. None: 200, and where these have not mixed the chains go on, twice and then four and
+            eight times as many sweeps, with 200 draws of the last, unless 40 seconds have passed.
         burn_in: Sweeps before the first.
         held_out: Cells not to learn from, shape (sequences, steps).
         entries: The number of entries of each cell where it is public, shape (sequences, steps); else it is learned
@@ -94,10 +100,10 @@ def fit_hmm(
     if entries is not None and inference == "plug-in":
         raise InferenceError("entries has no meaning for inference='plug-in', which takes the noisy tables for true")
     given = _held_out(given if entries is None else with_known_entries(given, entries), held_out)
-    numbers = {"iterations": iterations, "burn_in": burn_in}
+    numbers = {"iterations": ITERATIONS if iterations is None else iterations, "burn_in": burn_in}
     check_settings_of_fit(states, most_states, sequence_effects, sampler, inference, {"chains": chains, **numbers})
     problem = given.shape, given.values.shape[3], states, most_states, sequence_effects
-    effects = check_room(*problem, chains=chains, draws=iterations)
+    effects = check_room(*problem, chains=chains, draws=numbers["iterations"])
     rng, choice = seeded(seed), None
     how: dict[str, Any] = {"prior": prior, "sampler": sampler, "inference": inference, "effects": effects}
     if isinstance(states, str):
@@ -106,12 +112,20 @@ def fit_hmm(
         with progress_bar(progress and total > 0, total, "sweeps to choose the number of states") as tick:
             choice = choose_states(given, most_states, rng=rng, tick=tick, **how)
         states = choice.chosen
-    with progress_bar(progress, burn_in + iterations, "sweeps of each chain") as tick:
-        named = match_labels(
-            draw_markov(given, states, rng=rng, copies=chains, progress=tick, **numbers, **how), given.fields
-        )
     made: Any = {"provenance": provenance, "inference": inference, "sampler": sampler, "choice": choice}
-    model = _model_of(named, value.network, sequence, time, given.fields, **made)
+
+    def as_model(drawn: MarkovDraws) -> HiddenMarkovModel:
+        named = match_labels(drawn, given.fields)
+        return _model_of(named, value.network, sequence, time, given.fields, **made)
+
+    begun, further = perf_counter(), 0 if iterations else MORE_ROUNDS
+    with progress_bar(progress, sum(numbers.values()), "sweeps of each chain") as tick:
+        drawn = markov_draws(given, states, rng=rng, copies=chains, progress=tick, **numbers, **how)
+        model = as_model(next(drawn))
+        for _ in range(further):
+            if model.diagnostics["r_hat"] <= MOST_R_HAT or perf_counter() - begun > PATIENCE:
+                break
+            model = as_model(next(drawn))
     found = model.diagnostics
     if found["r_hat"] > MOST_R_HAT:
         warnings.warn(
@@ -198,7 +212,7 @@ def markov_baselines(
     sequence: str,
     time: str,
     chains: int = 2,
-    iterations: int = 200,
+    iterations: int = ITERATIONS,
     burn_in: int = 100,
     held_out: Flags | None = None,
     seed: int | np.random.Generator | None = None,

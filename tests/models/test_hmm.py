@@ -9,6 +9,8 @@ import pytest
 from scipy import stats
 
 import dpgraph as dg
+from dpgraph.inference.markov.sampler import MarkovDraws
+from dpgraph.models import markov_counts
 from dpgraph.models.markov_forecasts import count_law, later_times
 from dpgraph.models.state_choice import StateChoice
 
@@ -152,27 +154,53 @@ def test_held_out_cells_must_fit(released):
         dg.fit_hmm(released, 2, sequence="region", time="month", held_out=np.ones((2, 3), bool))
 
 
-@pytest.mark.parametrize(("apart", "warned"), [(0.0, False), (50.0, True)])
-def test_chains_that_have_not_mixed_are_told_of(released, apart, warned, monkeypatch):
-    """The draws of both chains are the same law, but for what is added to the log joint of one of them."""
-    from dpgraph.inference.markov.sampler import MarkovDraws
-    from dpgraph.models import markov_counts
+def chains_apart(*apart):
+    """In place of ``markov_draws``: draws of one law, but for what is added to the log joint of one of two chains."""
 
     def drawn(given, states, **settings):
         rng = np.random.default_rng(0)
         laws = [np.full((2, 200, states, v), 1 / v) for v in (3, 2)]
-        where = rng.integers(0, states, (2, 200, *given.shape))
-        log_joint = rng.normal(size=(2, 200)) + apart * np.arange(2)[:, None]
         transition = np.full((2, 200, states, states), 1 / states)
-        return MarkovDraws(transition, np.concatenate(laws, axis=3), where, np.ones((2, *given.shape)), log_joint, {})
+        for i, one in enumerate(apart):
+            where = rng.integers(0, states, (2, 200, *given.shape))
+            log_joint = rng.normal(size=(2, 200)) + one * np.arange(2)[:, None]
+            entries = np.full((2, *given.shape), i + 1.0)
+            yield MarkovDraws(transition, np.concatenate(laws, axis=3), where, entries, log_joint, {})
 
-    monkeypatch.setattr(markov_counts, "draw_markov", drawn)
+    return drawn
+
+
+@pytest.mark.parametrize(
+    ("apart", "settings", "used"),
+    [
+        ((0,), {}, 1),
+        ((50, 50, 0, 50), {}, 3),
+        ((50, 50, 50, 50, 0), {}, 4),
+        ((50, 0), {"iterations": 200}, 1),
+    ],
+)
+def test_chains_go_on_until_they_have_mixed_and_those_that_have_not_are_told_of(
+    released, apart, settings, used, monkeypatch
+):
+    """At most three times; where the number of draws is given, they do not go on."""
+    monkeypatch.setattr(markov_counts, "markov_draws", chains_apart(*apart))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        made = dg.fit_hmm(released, 2, sequence="region", time="month")
+        made = dg.fit_hmm(released, 2, sequence="region", time="month", **settings)
+    assert made.entries.max() == used
+    warned = apart[used - 1] > 0
     assert [issubclass(one.category, dg.errors.ConvergenceWarning) for one in caught] == [True] * warned
     assert (made.diagnostics["r_hat"] > markov_counts.MOST_R_HAT) == warned
     assert all(f"{made.diagnostics['r_hat']:.3f}" in str(one.message) for one in caught)
+
+
+def test_chains_do_not_go_on_after_40_seconds(released, monkeypatch):
+    clock = iter([0.0, 39.0, 41.0])
+    monkeypatch.setattr(markov_counts, "markov_draws", chains_apart(50, 50, 0))
+    monkeypatch.setattr(markov_counts, "perf_counter", lambda: next(clock))
+    with pytest.warns(dg.errors.ConvergenceWarning):
+        made = dg.fit_hmm(released, 2, sequence="region", time="month")
+    assert made.entries.max() == 2
 
 
 @pytest.mark.parametrize("steps", [1, 3])

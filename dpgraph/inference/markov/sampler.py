@@ -12,7 +12,7 @@ thousands of nats worse, the best of several short fits does not.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -43,7 +43,7 @@ RESTARTS, STEPS = 80, 60
 #: A start's least and largest spread of effects, and entries in proportions of all that are added to a sequence's.
 SPREAD, BEFORE = (0.05, 1.0), 20.0
 #: Of more cells so many are taken, evenly spread: a start need not be better.
-ENOUGH = 5000
+ENOUGH = 1000
 #: Bytes of a number, and of a hidden state that is kept.
 NUMBER, STATE = 8, 2
 #: How often a chain holds a number of each column of each cell: tables, what was released, a start or a turn's columns.
@@ -101,7 +101,7 @@ class MarkovDraws:
     effects: Reals | None = None
 
 
-def draw_markov(
+def markov_draws(
     given: LogEvidence,
     states: int,
     *,
@@ -116,8 +116,11 @@ def draw_markov(
     known: Integers | None = None,
     compiled: bool = True,
     progress: Callable[[int], None] | None = None,
-) -> MarkovDraws:
-    """Draws states, transitions and emissions given a release; several sampler chains (``copies``) side by side.
+) -> Iterator[MarkovDraws]:
+    """Draws of states, transitions and emissions given a release; several sampler chains (``copies``) side by side.
+
+    What follows the first draws are as many of the same chains, twice as many sweeps apart as those before: each time
+    all sweeps so far are burn-in, about half of all.
 
     ``"blocked"`` draws whole chains of states, ``"collapsed"`` single states with the transitions integrated out, as
     the paper. ``effects`` gives sequences emission effects of their own. ``known`` has the state of each cell where it
@@ -137,22 +140,37 @@ def draw_markov(
     alike = [alike_cells(values, given.squares) if few else ALL_DIFFER for values in given.values]
     plan, prior = Plan(iterations, burn_in), MarkovPrior() if prior is None else prior
     run = _Run(given, states, prior, plan, kernels, aware, single, effects, known, few, alike)
-    in_threads = copies * given.observed.size >= WORTH_THREADS
-    done = run_chains(partial(_Chain, run), plan, rng.spawn(copies), progress, in_threads=in_threads)
+    how: dict[str, Any] = {"in_threads": copies * given.observed.size >= WORTH_THREADS}
+    chains, streams, made = [], rng.spawn(copies), 0
+    while True:
+        start = partial(_Chain, run) if not chains else lambda number, _, known=chains: known[number].going_on()
+        tick = None if progress is None else lambda sweep, before=made: progress(before + sweep)
+        chains = run_chains(start, plan, streams, tick, **how)
+        made, plan = made + plan.sweeps, Plan(iterations, 0, 2 * plan.thin)
+        yield _drawn(run, chains)
+
+
+def draw_markov(given: LogEvidence, states: int, **settings: Any) -> MarkovDraws:
+    """The first of ``markov_draws``."""
+    return next(markov_draws(given, states, **settings))
+
+
+def _drawn(run: _Run, chains: list[_Chain]) -> MarkovDraws:
+    """The draws of all chains."""
 
     def stacked(name: str) -> Any:
-        return np.stack([getattr(one, name) for one in done])
+        return np.stack([getattr(one, name) for one in chains])
 
-    moves = np.sum([one.cells.tally.reshape(-1, 2) for one in done], axis=0)
+    moves = np.sum([one.cells.tally.reshape(-1, 2) for one in chains], axis=0)
     shares = {name: float(yes / max(tried, 1)) for name, (yes, tried) in zip(MOVES, moves, strict=True)}
     return MarkovDraws(
         stacked("transition"),
         stacked("emissions"),
         stacked("states"),
-        stacked("entries") / iterations,
+        stacked("entries") / run.plan.draws,
         stacked("log_joint"),
-        shares if aware else {},
-        stacked("effects") if effects else None,
+        shares if run.aware else {},
+        stacked("effects") if run.own else None,
     )
 
 
@@ -178,10 +196,13 @@ class _Chain:
 
     def __init__(self, run: _Run, number: int, rng: np.random.Generator) -> None:
         self._run, self._rng, size, own = run, rng, run.size, number % len(run.given.values)
+        self._burn_in = run.plan.burn_in
         self._given = given = replace(run.given, values=run.given.values[own : own + 1])
         values, clipped = given.values[0], np.maximum(given.values[0], 0)
         rough = shrunken(given, values) if run.aware else clipped.astype(float)
-        first = self._first_weights(rough) if run.own and run.known is None else np.zeros((given.shape[0], rough.shape[2]))
+        first = (
+            self._first_weights(rough) if run.own and run.known is None else np.zeros((given.shape[0], rough.shape[2]))
+        )
         law = self._first_emissions(without_effects(rough, first, given.fields)[given.observed])
         entries = np.rint(entries_estimate(given, values)).astype(np.int64)
         whole = [rounded_to_total(rough[..., columns], entries) for columns in given.fields]
@@ -218,9 +239,14 @@ class _Chain:
         shapes = (2, size, width), (2, chains, width), (2, len(fields))
         return Effects(effects, np.clip(spread, *SPREAD), laws, *(np.full(shape, 0.1) for shape in shapes))
 
+    def going_on(self) -> _Chain:
+        """The chain as it is, all its sweeps being burn-in."""
+        self._burn_in, self.entries[:] = 0, 0.0
+        return self
+
     def sweep(self, i: int) -> None:
         """States, transitions, emissions, then the unknown tables of the cells; move sizes adapt during burn-in."""
-        run, cells, rng, prior, burn_in = self._run, self.cells, self._rng, self._run.prior, self._run.plan.burn_in
+        run, cells, rng, prior, burn_in = self._run, self.cells, self._rng, self._run.prior, self._burn_in
         if i == burn_in:
             cells.tally[:] = 0.0
         speed = 0.0 if i >= burn_in else max(0.05, (1 + i) ** -0.6)

@@ -9,7 +9,7 @@ from scipy.special import betaln, expit, gammaln, logit
 from dpgraph.inference.markov import _kernels
 from dpgraph.inference.markov.effects import Effects
 from dpgraph.inference.markov.evidence import cells_evidence
-from dpgraph.inference.markov.sampler import MarkovPrior, draw_markov, latent_cells
+from dpgraph.inference.markov.sampler import MarkovPrior, draw_markov, latent_cells, markov_draws
 from dpgraph.privacy.measurements import DiscreteLaplace
 from tests.inference.markov.test_calibration import FIELDS, PRIOR, SIZE, simulated
 
@@ -238,3 +238,42 @@ def simulated_effects(rng, trials):
 
 def test_the_plain_kernels_have_what_the_compiled_ones_have():
     assert _kernels.PLAIN._fields == _kernels.compiled()._fields
+
+
+def test_chains_start_at_states_that_are_no_kinds_of_sequences():
+    """Six sequences of three kinds, whose cells alternate between two states: one sweep, and nearly all are told.
+
+    Mixtures of the counts themselves tell sequences apart, whose laws differ more than those of the states.
+    """
+    rng = np.random.default_rng(3)
+    sequences, steps, width = 6, 12, 4
+    own = np.repeat(np.eye(3, width) * 1.5, 2, axis=0)
+    law = np.array([[0.45, 0.25, 0.2, 0.1], [0.25, 0.2, 0.1, 0.45]])
+    truth = (np.arange(steps) + np.arange(sequences)[:, None]) // 2 % 2
+    weights = law[truth] * np.exp(own)[:, None]
+    shares = weights / weights.sum(axis=2, keepdims=True)
+    tables = np.array([[rng.multinomial(300, cell) for cell in row] for row in shares])
+    given = cells_evidence(tables, (slice(0, width),), [(LAW, sequences * steps)])
+    draws = draw_markov(given, 2, rng=rng, effects=True, iterations=1, burn_in=0, copies=4)
+    same = (draws.states[:, 0] == truth).mean(axis=(1, 2))
+    assert np.maximum(same, 1 - same).min() > 0.9
+
+
+@pytest.mark.parametrize("effects", [False, True])
+def test_further_draws_are_of_the_same_chains_twice_as_far_apart(effects):
+    """Beside one long run: after 3 sweeps of burn-in and 5 draws, every second of the next 10 sweeps."""
+    given = cells_evidence(RELEASED, FIELD, [(LAW, 4)])
+    settings = {"effects": effects, "burn_in": 3, "progress": (seen := []).append}
+    draws = markov_draws(given, 2, rng=np.random.default_rng(1), iterations=5, **settings)
+    first, second = next(draws), next(draws)
+    assert seen == list(range(18))
+    whole = draw_markov(given, 2, rng=np.random.default_rng(1), iterations=15, **settings)
+    names = ["transition", "emissions", "states", "log_joint", *["effects"] * effects]
+    for name in names:
+        np.testing.assert_array_equal(getattr(first, name), getattr(whole, name)[:, :5])
+        np.testing.assert_array_equal(getattr(second, name), getattr(whole, name)[:, 6:15:2])
+    sums = [
+        k * draw_markov(given, 2, rng=np.random.default_rng(1), iterations=k, **settings).entries for k in range(1, 16)
+    ]
+    each = np.diff([0 * sums[0], *sums], axis=0)
+    np.testing.assert_allclose(second.entries, each[6:15:2].mean(axis=0), atol=1e-9)

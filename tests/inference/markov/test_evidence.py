@@ -11,6 +11,7 @@ from dpgraph.inference.markov.sampler import (
     fitted_emissions,
     rounded_to_total,
     shrunken,
+    without_effects,
 )
 
 DOMAIN = dg.Domain.of({"kind": ["a", "b"], "month": [1, 2, 3], "region": ["N", "S"], "grave": [0, 1, 2]})
@@ -72,6 +73,17 @@ def test_starts_are_whole_and_agree_on_the_entries():
     assert np.allclose(law[:, 2:].sum(axis=1), 1)
 
 
+def test_without_effects_every_sequence_has_the_law_of_all():
+    """Counts in proportions p exp(b) become N p, by hand."""
+    fields, entries = (slice(0, 2), slice(2, 5)), np.array([[10.0, 40.0], [30.0, 5.0]])
+    law = np.array([0.3, 0.7, 0.5, 0.2, 0.3])
+    effects = np.array([[1.0, -0.5, 0.2, 0.0, 2.0], [0.0, 0.4, -1.0, 3.0, 0.1]])
+    weights = law * np.exp(effects)
+    shares = np.concatenate([w / w.sum(axis=1, keepdims=True) for w in (weights[:, :2], weights[:, 2:])], axis=1)
+    found = without_effects(entries[..., None] * shares[:, None], effects, fields)
+    np.testing.assert_allclose(found, entries[..., None] * law, rtol=1e-12)
+
+
 def test_starts_find_well_separated_mixtures():
     """Two laws far apart, 40 entries a cell: every cell falls to its own."""
     rng = np.random.default_rng(1)
@@ -84,11 +96,11 @@ def test_starts_find_well_separated_mixtures():
     assert np.abs(found[order] - laws).max() < 0.1
 
 
-def test_a_start_is_fitted_to_5000_cells_at_most_evenly_spread(monkeypatch):
+def test_a_start_is_fitted_to_1000_cells_at_most_evenly_spread(monkeypatch):
     """The result is that of the fit to the cells that are taken, and another where more may be."""
     from dpgraph.inference.markov import sampler
 
-    assert sampler.ENOUGH == 5000
+    assert sampler.ENOUGH == 1000
     fields, rng = (slice(0, 2), slice(2, 5)), np.random.default_rng(4)
     tables = [rng.multinomial(6, law, 400) for law in ([0.3, 0.7], [0.2, 0.5, 0.3])]
     counts = np.concatenate(tables, axis=1).astype(float)

@@ -52,6 +52,13 @@ MUTANTS = (
         ("tests/inference/markov/test_labels.py::test_r_hat_of_effects_ignores_what_entries_do_not_say",),
     ),
     Mutant(
+        "states of a start that are kinds of sequences",
+        "inference/markov/sampler.py",
+        "np.log(_normalised(mine + BEFORE * pooled, fields) / pooled)",
+        "np.zeros_like(mine)",
+        ("tests/inference/markov/test_effects.py::test_chains_start_at_states_that_are_no_kinds_of_sequences",),
+    ),
+    Mutant(
         "the best score whatever the noise",
         "models/state_choice.py",
         "scores >= scores[best] - deviations",
