@@ -6,8 +6,7 @@ With ``"noise-aware"`` inference the true cells are sampled too, so the posterio
 entries, each with one level of every field. Given its state the tables of its fields are multinomial with N shared; N
 is geometric with a rate of its chain. With ``"plug-in"`` the released cells, cut at zero, stand for the truth.
 
-Chains start at mixtures fitted by expectation maximisation to the released tables: random starts stick in modes
-thousands of nats worse, the best of several short fits does not.
+Chains start at mixtures fitted to the released tables (``starts``).
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ from dpgraph.inference.markov._kernels import Kernels
 from dpgraph.inference.markov.effects import ALONE, Effects, fill_every_field
 from dpgraph.inference.markov.evidence import LogEvidence
 from dpgraph.inference.markov.loops import ALL_DIFFER, BLOCKS, FEW_ENTRIES, MOST_TABLES, MOVES, NEVER, Cells
+from dpgraph.inference.markov.starts import entries_estimate, fitted_mixture, rounded_to_total, shrunken
 from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.structure.network import transition_counts
@@ -38,12 +38,8 @@ from dpgraph.structure.tables import Integers, Reals
 PASSES = 3
 #: Cells of all sampler chains from which these run side by side.
 WORTH_THREADS = 4000
-#: Mixtures that are fitted for a start, and steps of each.
-RESTARTS, STEPS = 80, 60
-#: A start's least and largest spread of effects, and entries in proportions of all that are added to a sequence's.
-SPREAD, BEFORE = (0.05, 1.0), 20.0
-#: Of more cells so many are taken, evenly spread: a start need not be better.
-ENOUGH = 1000
+#: A start's least and largest spread of effects.
+SPREAD = 0.05, 1.0
 #: Bytes of a number, and of a hidden state that is kept.
 NUMBER, STATE = 8, 2
 #: How often a chain holds a number of each column of each cell: tables, what was released, a start or a turn's columns.
@@ -200,15 +196,12 @@ class _Chain:
         self._given = given = replace(run.given, values=run.given.values[own : own + 1])
         values, clipped = given.values[0], np.maximum(given.values[0], 0)
         rough = shrunken(given, values) if run.aware else clipped.astype(float)
-        first = (
-            self._first_weights(rough) if run.own and run.known is None else np.zeros((given.shape[0], rough.shape[2]))
-        )
-        law = self._first_emissions(without_effects(rough, first, given.fields)[given.observed])
+        law, effects = self._first_laws(rough)
         entries = np.rint(entries_estimate(given, values)).astype(np.int64)
         whole = [rounded_to_total(rough[..., columns], entries) for columns in given.fields]
         counts = np.where(given.observed[..., None], np.concatenate(whole, axis=2) if run.aware else clipped, 0)
         self.cells = latent_cells(given, size, counts, run.alike[own], stop_flag())
-        self._law, self._effects = law, self._first_effects(law, first) if run.own else None
+        self._law, self._effects = law, self._first_effects(law, effects) if run.own else None
         laws = np.log(self._laws).reshape(-1, *law.shape)
         likely = (counts @ np.swapaxes(laws, 1, 2)).argmax(axis=2)
         self._states = likely if run.known is None else run.known.astype(np.int64)
@@ -218,19 +211,14 @@ class _Chain:
         self.states, self.entries = np.empty((draws, *given.shape), np.int16), np.zeros(given.shape)
         self.log_joint, self.effects = np.empty(draws), np.empty((draws if run.own else 0, given.shape[0], width))
 
-    def _first_emissions(self, counts: Reals) -> Reals:
-        """The emissions of a mixture; where states are known the first sweep draws them."""
-        fields, size = self._given.fields, self._run.size
+    def _first_laws(self, counts: Reals) -> tuple[Reals, Reals]:
+        """The laws and effects of a mixture; where states are known the first sweep draws them."""
+        given, size = self._given, self._run.size
         if self._run.known is None:
-            return fitted_emissions(counts, fields, size, self._rng)
-        widths = [columns.stop - columns.start for columns in fields]
-        return np.tile(np.repeat(1 / np.array(widths), widths), (size, 1))
-
-    def _first_weights(self, counts: Reals) -> Reals:
-        """The effects of sequences were there one state."""
-        mine, fields = np.where(self._given.observed[..., None], counts, 0.0).sum(axis=1), self._given.fields
-        pooled = _normalised(mine.sum(axis=0) + 0.5, fields)
-        return np.log(_normalised(mine + BEFORE * pooled, fields) / pooled)
+            return fitted_mixture(counts, given.observed, given.fields, size, self._rng, effects=self._run.own)
+        widths = [columns.stop - columns.start for columns in given.fields]
+        law = np.tile(np.repeat(1 / np.array(widths), widths), (size, 1))
+        return law, np.zeros((given.shape[0], law.shape[1]))
 
     def _first_effects(self, law: Reals, effects: Reals) -> Effects:
         (chains, _), (size, width), fields = self._given.shape, law.shape, self._given.fields
@@ -325,82 +313,6 @@ def alike_cells(released: Integers, squares: Reals) -> npt.NDArray[np.int32]:
         told = pd.DataFrame(np.where(squares > 0, values, np.clip(values, 0, last)))
         found[last] = told.groupby(list(told), sort=False).ngroup().to_numpy(np.int32)
     return np.stack([np.stack([found[last] for last in ends]) for ends in BLOCKS.tolist()])
-
-
-def entries_estimate(given: LogEvidence, values: Integers) -> Reals:
-    """The number of entries of each cell, from the sums of its fields by inverse variance; at least 0."""
-    weight = np.array([1 / (given.deviation[columns] ** 2).sum().clip(1e-12) for columns in given.fields])
-    sums = np.stack([values[..., columns].sum(axis=-1) for columns in given.fields], axis=-1)
-    return np.maximum(sums @ (weight / weight.sum()), 0.0)
-
-
-def shrunken(given: LogEvidence, values: Integers) -> Reals:
-    """Rough expected counts of each cell: the released ones, shape (chains, steps, columns), drawn towards the average.
-
-    As far as the noise demands.
-    """
-    entries = np.where(given.observed, entries_estimate(given, values), 0.0)[..., None]
-    counts = np.zeros(values.shape)
-    for columns in given.fields:
-        total = np.maximum(values[given.observed][:, columns].sum(axis=0), 0.5)
-        expected = entries * (total / total.sum())
-        gain = expected / (expected + given.deviation[columns] ** 2 + 1e-12)
-        rough = np.maximum(expected + gain * (values[..., columns] - expected), 0.0)
-        counts[..., columns] = rough * entries / np.maximum(rough.sum(axis=-1, keepdims=True), 1e-12)
-    return counts
-
-
-def without_effects(counts: Reals, effects: Reals, fields: tuple[slice, ...]) -> Reals:
-    """Counts, shape (chains, steps, columns), as if all sequences had the same law, entries as they are."""
-    found = counts / np.exp(effects)[:, None]
-    for columns in fields:
-        whole = counts[..., columns].sum(axis=2, keepdims=True)
-        found[..., columns] *= whole / np.maximum(found[..., columns].sum(axis=2, keepdims=True), 1e-12)
-    return found
-
-
-def fitted_emissions(counts: Reals, fields: tuple[slice, ...], size: int, rng: np.random.Generator) -> Reals:
-    """The emissions of the best of several mixtures, shape (states, columns).
-
-    ``counts`` of the observed cells are at least 0, shape (cells, columns); each mixture starts from random cells,
-    larger ones more often.
-    """
-    if len(counts) > ENOUGH:
-        counts = counts[np.linspace(0, len(counts) - 1, ENOUGH).astype(np.int64)]
-    entries = counts[:, fields[0]].sum(axis=1)
-    weight = (entries + 1e-3) / (entries + 1e-3).sum()
-    pool = 1.0 + counts.sum(axis=0)
-    picked = rng.choice(len(counts), size=(RESTARTS, size), p=weight)
-    emissions = _normalised(counts[picked] + 0.05 * entries[picked][..., None] * pool / pool.sum() + 0.5, fields)
-    best = np.zeros(RESTARTS)
-    share = np.full((RESTARTS, 1, size), 1.0 / size)
-    for _ in range(STEPS):
-        joint = counts @ np.swapaxes(np.log(emissions), 1, 2) + np.log(share)
-        top = joint.max(axis=2, keepdims=True)
-        belonging = np.exp(joint - top)
-        total = belonging.sum(axis=2, keepdims=True)
-        best = (np.log(total) + top).sum(axis=(1, 2))
-        belonging /= total
-        share = belonging.mean(axis=1, keepdims=True) + 1e-6
-        emissions = _normalised(np.swapaxes(belonging, 1, 2) @ counts + 0.5, fields)
-    return emissions[best.argmax()]
-
-
-def _normalised(counts: Reals, fields: tuple[slice, ...]) -> Reals:
-    """Counts as probabilities, field by field."""
-    shares = np.empty_like(counts)
-    for columns in fields:
-        shares[..., columns] = counts[..., columns] / counts[..., columns].sum(axis=-1, keepdims=True)
-    return shares
-
-
-def rounded_to_total(counts: Reals, entries: Integers) -> Integers:
-    """Whole numbers near ``counts`` that sum to ``entries`` along the last axis."""
-    share = (counts + 1e-9) / (counts + 1e-9).sum(axis=-1, keepdims=True)
-    whole = np.floor(share * entries[..., None]).astype(np.int64)
-    left = entries - whole.sum(axis=-1)
-    order = np.argsort(np.argsort(whole - share * entries[..., None], axis=-1), axis=-1)
-    return whole + (order < left[..., None])
 
 
 def dirichlet_rows(concentration: npt.NDArray[Any], rng: np.random.Generator) -> Reals:

@@ -5,13 +5,13 @@ import pandas as pd
 import pytest
 
 import dpgraph as dg
+from dpgraph.inference.markov import starts
 from dpgraph.inference.markov.evidence import log_evidence
-from dpgraph.inference.markov.sampler import (
+from dpgraph.inference.markov.starts import (
     entries_estimate,
-    fitted_emissions,
+    fitted_mixture,
     rounded_to_total,
     shrunken,
-    without_effects,
 )
 
 DOMAIN = dg.Domain.of({"kind": ["a", "b"], "month": [1, 2, 3], "region": ["N", "S"], "grave": [0, 1, 2]})
@@ -68,20 +68,10 @@ def test_starts_are_whole_and_agree_on_the_entries():
         whole = rounded_to_total(counts[..., columns], entries)
         assert (whole >= 0).all()
         assert (whole.sum(axis=-1) == entries).all()
-    law = fitted_emissions(counts.reshape(-1, 5), given.fields, 2, rng)
+    law, effects = fitted_mixture(counts, given.observed, given.fields, 2, rng, effects=False)
+    assert not effects.any()
     assert np.allclose(law[:, :2].sum(axis=1), 1)
     assert np.allclose(law[:, 2:].sum(axis=1), 1)
-
-
-def test_without_effects_every_sequence_has_the_law_of_all():
-    """Counts in proportions p exp(b) become N p, by hand."""
-    fields, entries = (slice(0, 2), slice(2, 5)), np.array([[10.0, 40.0], [30.0, 5.0]])
-    law = np.array([0.3, 0.7, 0.5, 0.2, 0.3])
-    effects = np.array([[1.0, -0.5, 0.2, 0.0, 2.0], [0.0, 0.4, -1.0, 3.0, 0.1]])
-    weights = law * np.exp(effects)
-    shares = np.concatenate([w / w.sum(axis=1, keepdims=True) for w in (weights[:, :2], weights[:, 2:])], axis=1)
-    found = without_effects(entries[..., None] * shares[:, None], effects, fields)
-    np.testing.assert_allclose(found, entries[..., None] * law, rtol=1e-12)
 
 
 def test_starts_find_well_separated_mixtures():
@@ -91,22 +81,36 @@ def test_starts_find_well_separated_mixtures():
     which = rng.integers(0, 2, 60)
     fields = (slice(0, 2), slice(2, 5))
     counts = np.concatenate([[rng.multinomial(40, laws[k, c]) for k in which] for c in fields], axis=1).astype(float)
-    found = fitted_emissions(counts, fields, 2, rng)
+    found, _ = fitted_mixture(counts[None], np.ones((1, 60), bool), fields, 2, rng, effects=False)
     order = np.argsort(-found[:, 0])
     assert np.abs(found[order] - laws).max() < 0.1
 
 
-def test_a_start_is_fitted_to_1000_cells_at_most_evenly_spread(monkeypatch):
+def test_a_start_is_fitted_to_5000_cells_at_most_evenly_spread(monkeypatch):
     """The result is that of the fit to the cells that are taken, and another where more may be."""
-    from dpgraph.inference.markov import sampler
-
-    assert sampler.ENOUGH == 1000
+    assert starts.ENOUGH == 5000
     fields, rng = (slice(0, 2), slice(2, 5)), np.random.default_rng(4)
     tables = [rng.multinomial(6, law, 400) for law in ([0.3, 0.7], [0.2, 0.5, 0.3])]
-    counts = np.concatenate(tables, axis=1).astype(float)
-    taken = counts[[0, 44, 88, 133, 177, 221, 266, 310, 354, 399]]
-    whole = fitted_emissions(counts, fields, 2, np.random.default_rng(5))
-    monkeypatch.setattr(sampler, "ENOUGH", 10)
-    found = fitted_emissions(counts, fields, 2, np.random.default_rng(5))
-    np.testing.assert_array_equal(found, fitted_emissions(taken, fields, 2, np.random.default_rng(5)))
-    assert not np.allclose(found, whole)
+    counts = np.concatenate(tables, axis=1).astype(float)[None]
+    taken = counts[:, [0, 44, 88, 133, 177, 221, 266, 310, 354, 399]]
+
+    def fitted(counts):
+        rng = np.random.default_rng(5)
+        return fitted_mixture(counts, np.ones(counts.shape[:2], bool), fields, 2, rng, effects=False)[0]
+
+    whole = fitted(counts)
+    monkeypatch.setattr(starts, "ENOUGH", 10)
+    np.testing.assert_array_equal(fitted(counts), fitted(taken))
+    assert not np.allclose(fitted(counts), whole)
+
+
+def test_sequences_that_a_start_leaves_out_have_effects_too(monkeypatch):
+    """One state, no noise: a sequence's law is its own table, whichever sequences the state was fitted to."""
+    monkeypatch.setattr(starts, "SEQUENCES", 2)
+    monkeypatch.setattr(starts, "LAST_STEPS", 200)
+    rng = np.random.default_rng(6)
+    shares = rng.dirichlet(np.full(3, 5.0), 7)
+    counts = np.repeat(1e6 * shares[:, None], 4, axis=1)
+    law, effects = fitted_mixture(counts, np.ones((7, 4), bool), (slice(0, 3),), 1, rng, effects=True)
+    found = law * np.exp(effects)
+    np.testing.assert_allclose(found / found.sum(axis=1, keepdims=True), shares, atol=0.02)

@@ -53,9 +53,9 @@ MUTANTS = (
     ),
     Mutant(
         "states of a start that are kinds of sequences",
-        "inference/markov/sampler.py",
-        "np.log(_normalised(mine + BEFORE * pooled, fields) / pooled)",
-        "np.zeros_like(mine)",
+        "inference/markov/starts.py",
+        "effects=KEPT * moved",
+        "effects=0 * moved",
         ("tests/inference/markov/test_effects.py::test_chains_start_at_states_that_are_no_kinds_of_sequences",),
     ),
     Mutant(
