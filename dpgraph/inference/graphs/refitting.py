@@ -80,9 +80,9 @@ def drawn_fields(
 class _Joints:
     """Joint probabilities of any variables by fields, and ``own`` tables of pairs, axes (draw, *pair).
 
-    A measured pair has its own. Where ``rows`` are above 0 a joint of more variables is the fields', as uneven beyond
-    pairs, which nobody measured, as so many rows of it are, and scaled to the own tables of its pairs (iterative
-    proportional fitting). Fields alone answer where this is too much work.
+    A measured pair has its own. Where ``rows`` are above 0 a joint of more variables is the fields', scaled to the own
+    tables of its pairs (iterative proportional fitting), and as uneven beyond pairs, which nobody measured, as so many
+    rows of it are. Fields alone answer where this is too much work.
     """
 
     domain: Domain
@@ -108,9 +108,12 @@ class _Joints:
 
     def _scaled(self, names: Family, pairs: Mapping[Pair, Reals]) -> Reals:
         """Joint probabilities of the fields, axes (draw, *names), scaled to tables of pairs."""
-        joint = np.stack([field.margin(names) for field in self.fields])
-        rng = np.random.default_rng(self.seed)
-        joint = rng.standard_gamma(self.rows * joint) / self.rows + FLOOR * joint
+        joint = self._fitted(np.stack([field.margin(names) for field in self.fields]), names, pairs)
+        uneven = np.random.default_rng(self.seed).standard_gamma(self.rows * joint) / self.rows
+        return self._fitted(uneven + FLOOR * joint, names, pairs)
+
+    def _fitted(self, joint: Reals, names: Family, pairs: Mapping[Pair, Reals]) -> Reals:
+        """Joints, axes (draw, *names), scaled to tables of pairs."""
         for _ in range(SCALINGS):
             for pair, table in pairs.items():
                 now = margin(joint, ("", *names), ("", *pair))

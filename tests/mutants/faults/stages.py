@@ -165,8 +165,8 @@ MUTANTS = (
     Mutant(
         "joints of three variables as even as their pairs allow",
         "inference/graphs/refitting.py",
-        "rng.standard_gamma(self.rows * joint) / self.rows + FLOOR * joint",
-        "joint + 0 * rng.standard_gamma(self.rows * joint)",
+        "uneven + FLOOR * joint",
+        "joint + 0 * uneven",
         (JOINTS,),
     ),
     Mutant(
