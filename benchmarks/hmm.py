@@ -6,7 +6,8 @@ Each split holds out a tenth of the cells (city, month); all methods see the sam
 released counts. The noise is seeded: the figures repeat. Noise-aware inference, plug-in inference on cells cut at
 zero (Foulds et al. 2016), and no noise at all as the bound. ``--study baselines`` puts the number of states chosen
 after the release, with effects of the cities, beside two simple models of the same release; ``--study states`` counts
-the states used of ten; ``--study counts`` scores forecasts of the numbers of entries.
+the states used of ten; ``--study counts`` scores forecasts of the numbers of entries; ``--study mixing`` counts how
+many default fits of simulated logs warn, and tells their states from the true ones.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from dpgraph.structure.network import transition_counts
 LOG = Path(__file__).parents[1].parent / "shared/data/iraq_sigacts_monthly.csv"
 COLUMNS = ("city", "month", "attack_type", "target", "time_of_day", "weekend")
 STATES = 3
+STUDIES = ["all", "speed", "scores", "baselines", "states", "counts", "mixing"]
 
 
 def split(model_settings, domain, log, held, seed):
@@ -202,6 +204,45 @@ def ten_states(path, sweeps):
                   f"R-hat {made.diagnostics_['r_hat']:.2f}", flush=True)  # fmt: skip
 
 
+def simulated_log(seed, own, sequences=12, steps=30, entries=40, sizes=(3, 4), states=3):
+    """Entries, their domain and the true states: fields of Dirichlet(1) laws, effects of deviation ``own``."""
+    rng = np.random.default_rng(seed)
+    moves = 0.1 + 0.7 * np.eye(states)
+    laws = [rng.dirichlet(np.ones(size), states) for size in sizes]
+    effects = [rng.normal(0, own, (sequences, size)) for size in sizes]
+    rows, true = [], np.empty((sequences, steps), int)
+    for r in range(sequences):
+        state = rng.integers(states)
+        for t in range(steps):
+            true[r, t], many = state, rng.poisson(entries)
+            columns = []
+            for law, effect in zip(laws, effects, strict=True):
+                weights = law[state] * np.exp(effect[r])
+                columns.append(rng.choice(len(weights), many, p=weights / weights.sum()))
+            rows.append(pd.DataFrame({"region": r, "month": t, **{f"f{i}": one for i, one in enumerate(columns)}}))
+            state = rng.choice(states, p=moves[state])
+    levels = {"region": range(sequences), "month": range(steps), **{f"f{i}": range(k) for i, k in enumerate(sizes)}}
+    return pd.concat(rows), dg.Domain.of({name: list(one) for name, one in levels.items()}), true
+
+
+def mixing(logs):
+    """Prints how many fits of simulated logs warn, with effects of sequences and without."""
+    print(f"\n{logs} logs of 12 sequences, 30 steps, 40 entries a cell, three states; fits by default but for effects")
+    for own, epsilon in itertools.product((0.0, 1.0), ("1", "0.3")):
+        mixed, right, began = [], [], time.perf_counter()
+        for seed in range(logs):
+            log, domain, true = simulated_log(seed, own)
+            how = {"random_state": seed, "sequence_effects": own > 0, "noise": dg.testing.SeededNoise(seed)}
+            made = dg.PrivateHMM(3, domain, epsilon, "region", "month", **how).fit(log)
+            found = made.model_.state_probabilities.argmax(axis=2)
+            mixed.append(made.diagnostics_["r_hat"])
+            right.append(max((np.array(names)[found] == true).mean() for names in itertools.permutations(range(3))))
+        seconds = (time.perf_counter() - began) / max(logs, 1)
+        print(f"effects {own}, epsilon {epsilon}: {sum(one > 1.05 for one in mixed)} warn, R-hat at most "
+              f"{max(mixed):.2f}, states right {np.mean(right):.3f} ({min(right):.2f} to {max(right):.2f}), "
+              f"{seconds:.1f} s a fit", flush=True)  # fmt: skip
+
+
 def per_second(function, seconds=1.0):
     """Calls per second, after one call to warm up."""
     function()
@@ -277,7 +318,9 @@ def observations(number=100_000, size=8, symbols=32):
 @click.command()
 @click.option("--splits", default=10, help="How many.")
 @click.option("--sweeps", "length", default=200, help="Burn-in, and again as many draws.")
-@click.option("--study", type=click.Choice(["all", "speed", "scores", "baselines", "states", "counts"]), default="all")
+@click.option(
+    "--study", type=click.Choice(["all", "speed", "scores", "baselines", "states", "counts", "mixing"]), default="all"
+)
 @click.option("--log", "path", type=click.Path(path_type=Path), default=LOG)
 def main(splits, length, study, path):
     """Prints the tables."""
@@ -285,6 +328,8 @@ def main(splits, length, study, path):
     if study in ("all", "speed"):
         sweeps(20, 72, 10, (2, 4, 8, 20, 40))
         observations()
+    if study in ("all", "mixing"):
+        mixing(splits)
     if path.exists() and splits:
         if study in ("all", "scores"):
             incidents(path, splits, length)

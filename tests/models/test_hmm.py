@@ -179,9 +179,7 @@ def chains_apart(*apart):
         ((50, 0), {"iterations": 200}, 1),
     ],
 )
-def test_chains_go_on_until_they_have_mixed_and_those_that_have_not_are_told_of(
-    released, apart, settings, used, monkeypatch
-):
+def test_chains_go_on_until_they_have_mixed_or_are_told_of(released, apart, settings, used, monkeypatch):
     """At most three times; where the number of draws is given, they do not go on."""
     monkeypatch.setattr(markov_counts, "markov_draws", chains_apart(*apart))
     with warnings.catch_warnings(record=True) as caught:

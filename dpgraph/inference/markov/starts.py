@@ -81,6 +81,8 @@ def fitted_mixture(
     if not effects:
         counts, observed = counts.reshape(1, -1, width), observed.reshape(1, -1)
     rows, columns = _evenly(counts.shape[0], SEQUENCES), _evenly(counts.shape[1], ENOUGH // min(len(counts), SEQUENCES))
+    if not observed[np.ix_(rows, columns)].any():
+        rows, columns = (np.arange(many) for many in observed.shape)
     some = counts[np.ix_(rows, columns)], observed[np.ix_(rows, columns)]
     many = MOST_NUMBERS // (size * len(rows) * (width + len(columns)))
     found = _first(*some, fields, size, min(max(many, LEAST_MIXTURES), MANY), rng)

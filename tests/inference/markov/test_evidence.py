@@ -114,3 +114,12 @@ def test_sequences_that_a_start_leaves_out_have_effects_too(monkeypatch):
     law, effects = fitted_mixture(counts, np.ones((7, 4), bool), (slice(0, 3),), 1, rng, effects=True)
     found = law * np.exp(effects)
     np.testing.assert_allclose(found / found.sum(axis=1, keepdims=True), shares, atol=0.02)
+
+
+def test_a_start_takes_all_cells_where_none_of_those_evenly_spread_is_observed(monkeypatch):
+    monkeypatch.setattr(starts, "ENOUGH", 2)
+    counts, observed = np.full((1, 5, 2), 50.0), np.arange(5)[None] == 2
+    counts[0, 2] = 90, 10
+    rng = np.random.default_rng(7)
+    law, _ = fitted_mixture(counts, observed, (slice(0, 2),), 2, rng, effects=False)
+    np.testing.assert_allclose(law, [[0.9, 0.1]] * 2, atol=0.02)

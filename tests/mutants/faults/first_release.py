@@ -608,7 +608,14 @@ MUTANTS = (
         "models/markov_counts.py",
         'if found["r_hat"] > MOST_R_HAT:',
         'if found["r_hat"] > 1e9:',
-        (f"{MARKOV_MODEL}::test_chains_that_have_not_mixed_are_told_of",),
+        (f"{MARKOV_MODEL}::test_chains_go_on_until_they_have_mixed_or_are_told_of",),
+    ),
+    Mutant(
+        "chains that end where they have not mixed",
+        "models/markov_counts.py",
+        "0 if iterations else MORE_ROUNDS",
+        "0",
+        (f"{MARKOV_MODEL}::test_chains_go_on_until_they_have_mixed_or_are_told_of",),
     ),
     Mutant(
         "labels scored without their own probabilities",
