@@ -186,6 +186,7 @@ GIVEN_A_GENERATOR = (
     "markov/effects",
     "markov/loops",
     "markov/sampler",
+    "markov/starts",
     "network/_kernels",
     "network/by_normal",
     "network/by_records",

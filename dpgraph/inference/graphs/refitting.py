@@ -109,7 +109,8 @@ class _Joints:
     def _scaled(self, names: Family, pairs: Mapping[Pair, Reals]) -> Reals:
         """Joint probabilities of the fields, axes (draw, *names), scaled to tables of pairs."""
         joint = self._fitted(np.stack([field.margin(names) for field in self.fields]), names, pairs)
-        uneven = np.random.default_rng(self.seed).standard_gamma(self.rows * joint) / self.rows
+        rng = np.random.default_rng(self.seed)
+        uneven = rng.standard_gamma(self.rows * joint) / self.rows
         return self._fitted(uneven + FLOOR * joint, names, pairs)
 
     def _fitted(self, joint: Reals, names: Family, pairs: Mapping[Pair, Reals]) -> Reals:

@@ -48,8 +48,8 @@ COLUMNS = 7
 STATES = 4
 #: How often it holds one number of each cell: orders, places, rates, sizes of moves.
 CELLS = 10
-#: How often all draws are held while labels are matched, and the model is made.
-DRAWS = 3
+#: How often all draws are held while labels are matched, and a model is made beside that of fewer sweeps.
+DRAWS = 4
 
 Sampler = Literal["blocked", "collapsed"]
 Inference = Literal["noise-aware", "plug-in"]
