@@ -28,7 +28,7 @@ from dpgraph.inference.markov._kernels import Kernels
 from dpgraph.inference.markov.effects import ALONE, Effects, fill_every_field
 from dpgraph.inference.markov.evidence import LogEvidence
 from dpgraph.inference.markov.loops import ALL_DIFFER, BLOCKS, FEW_ENTRIES, MOST_TABLES, MOVES, NEVER, Cells
-from dpgraph.inference.markov.starts import entries_estimate, fitted_mixture, rounded_to_total, shrunken
+from dpgraph.inference.markov.starts import entries_estimate, fitted_mixture, rounded_to_total, shrunken, start_numbers
 from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.structure.network import transition_counts
@@ -48,6 +48,8 @@ COLUMNS = 7
 STATES = 4
 #: How often it holds one number of each cell: orders, places, rates, sizes of moves.
 CELLS = 10
+#: How often a start holds its largest array.
+START = 3
 #: How often all draws are held while labels are matched, and a model is made beside that of fewer sweeps.
 DRAWS = 4
 
@@ -346,8 +348,9 @@ def fit_bytes(
     cells = shape[0] * shape[1]
     moving = STATES * states + max(1, MOST_TABLES // states) * states * (columns + 1)
     numbers = chains * (COLUMNS * columns + CELLS) + min(chains, processors()) * moving + columns + 3 * states
+    numbers_of_start = min(chains, processors()) * START * start_numbers(shape, columns, states, effects=effects)
     kept = chains * draws * (STATE * cells + effects * NUMBER * shape[0] * columns)
-    return NUMBER * cells * numbers + 4 * BLOCKS.size * cells + DRAWS * kept
+    return NUMBER * (cells * numbers + numbers_of_start) + 4 * BLOCKS.size * cells + DRAWS * kept
 
 
 def check_fit(*problem: Any, **settings: Any) -> None:

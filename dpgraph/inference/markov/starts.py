@@ -7,6 +7,7 @@ mixtures the likeliest after a few steps are fitted on, and the likeliest of the
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -80,12 +81,12 @@ def fitted_mixture(
     sequences, _, width = counts.shape
     if not effects:
         counts, observed = counts.reshape(1, -1, width), observed.reshape(1, -1)
-    rows, columns = _evenly(counts.shape[0], SEQUENCES), _evenly(counts.shape[1], ENOUGH // min(len(counts), SEQUENCES))
+    many, *spread = _taken(counts.shape, size)
+    rows, columns = (_evenly(*one) for one in zip(counts.shape, spread, strict=False))
     if not observed[np.ix_(rows, columns)].any():
         rows, columns = (np.arange(many) for many in observed.shape)
     some = counts[np.ix_(rows, columns)], observed[np.ix_(rows, columns)]
-    many = MOST_NUMBERS // (size * len(rows) * (width + len(columns)))
-    found = _first(*some, fields, size, min(max(many, LEAST_MIXTURES), MANY), rng)
+    found = _first(*some, fields, size, many, rng)
     found = _fitted(found, *some, fields, STEPS, FEW, effects)
     found = _fitted(found, *some, fields, MORE_STEPS, 1, effects)
     if len(rows) < len(counts):
@@ -94,9 +95,25 @@ def fitted_mixture(
     return found.laws[0], found.effects[0] if effects else np.zeros((sequences, width))
 
 
-def _evenly(size: int, most: int) -> Integers:
-    """Places of ``most`` of some, or of all, evenly spread."""
-    return np.linspace(0, size - 1, min(size, max(1, most))).astype(np.int64)
+def start_numbers(shape: tuple[int, int], width: int, states: int, *, effects: bool) -> int:
+    """The most numbers of one array of a start: of all mixtures at first, or of one and all cells at last."""
+    shape = shape if effects else (1, math.prod(shape))
+    many, rows, columns = _taken((*shape, width), states)
+    last = shape[0] * (shape[1] + width) if rows < shape[0] else 0
+    return states * max(many * rows * (columns + width), last)
+
+
+def _taken(shape: tuple[int, ...], states: int) -> tuple[int, int, int]:
+    """How many mixtures are fitted at first to how many sequences and steps; ``shape`` is the counts'."""
+    rows = min(shape[0], SEQUENCES)
+    columns = min(shape[1], max(1, ENOUGH // rows))
+    many = MOST_NUMBERS // (states * rows * (columns + shape[2]))
+    return min(max(many, LEAST_MIXTURES), MANY), rows, columns
+
+
+def _evenly(size: int, many: int) -> Integers:
+    """Places of as many of some, evenly spread."""
+    return np.linspace(0, size - 1, many).astype(np.int64)
 
 
 def _own(counts: Reals, fields: tuple[slice, ...]) -> Reals:
@@ -138,9 +155,10 @@ def _fitted(
     levels = np.concatenate([np.full(columns.stop - columns.start, columns.stop - columns.start) for columns in fields])
     for _ in range(steps):
         laws = _laws(found, fields)
-        joint = counts @ np.swapaxes(np.log(laws), 2, 3) + np.log(found.shares)[:, None, None]
-        top = joint.max(axis=3, keepdims=True)
-        belongs = np.exp(joint - top)
+        belongs = counts @ np.swapaxes(np.log(laws), 2, 3)
+        belongs += np.log(found.shares)[:, None, None]
+        top = belongs.max(axis=3, keepdims=True)
+        np.exp(np.subtract(belongs, top, out=belongs), out=belongs)
         total = belongs.sum(axis=3, keepdims=True)
         likely = (np.log(total) + top)[:, observed].sum(axis=(1, 2))
         belongs *= observed[..., None] / total
