@@ -117,8 +117,8 @@ def markov_draws(
 ) -> Iterator[MarkovDraws]:
     """Draws of states, transitions and emissions given a release; several sampler chains (``copies``) side by side.
 
-    What follows the first draws are as many of the same chains, twice as many sweeps apart as those before: each time
-    all sweeps so far are burn-in, about half of all.
+    The iterator goes on with the same chains: as many draws each time, twice as many sweeps apart. All sweeps before
+    them are burn-in then, about half of all.
 
     ``"blocked"`` draws whole chains of states, ``"collapsed"`` single states with the transitions integrated out, as
     the paper. ``effects`` gives sequences emission effects of their own. ``known`` has the state of each cell where it

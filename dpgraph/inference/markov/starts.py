@@ -126,10 +126,10 @@ def _own(counts: Reals, fields: tuple[slice, ...]) -> Reals:
 def _first(
     counts: Reals, observed: Flags, fields: tuple[slice, ...], size: int, many: int, rng: np.random.Generator
 ) -> Mixtures:
-    """Mixtures whose states are random cells, half of each law that of all cells.
+    """The first mixtures: each law is the average of a random cell's and of all cells'.
 
-    Half of them begin without effects, half with those of one state: sequences differ by the states that they are in,
-    and by themselves.
+    Every second mixture begins without effects, the others with the effects of one state, as sequences differ both by
+    the states that they are in and by themselves.
     """
     own, pooled = _own(counts, fields), _shares(counts.sum(axis=(0, 1)) + 0.5, fields)
     places = np.argwhere(observed)
