@@ -33,7 +33,7 @@ from dpgraph.structure.tables import NoisyCounts, Reals
 
 #: The largest number of states that ``"auto"`` tries unless it is told another.
 MOST_STATES = 5
-#: Draws of a chain unless it is said. Chains that have not mixed go on for so many rounds, each of twice the sweeps of
+#: Draws of a chain by default. Chains that have not mixed then go on for so many rounds, each of twice the sweeps of
 #: the one before, unless so many seconds have passed: a round takes at most one and a third times all before it.
 ITERATIONS, MORE_ROUNDS, PATIENCE = 200, 3, 40.0
 #: The baselines by name.

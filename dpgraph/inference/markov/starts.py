@@ -42,7 +42,7 @@ class Mixtures(NamedTuple):
     shares: Reals
 
     def of(self, which: Integers) -> Mixtures:
-        """Some of them."""
+        """The mixtures of these numbers."""
         return Mixtures(*(part[which] for part in self))
 
 
@@ -112,7 +112,7 @@ def _taken(shape: tuple[int, ...], states: int) -> tuple[int, int, int]:
 
 
 def _evenly(size: int, many: int) -> Integers:
-    """Places of as many of some, evenly spread."""
+    """As many indices as asked for, evenly spread from 0 to ``size`` - 1."""
     return np.linspace(0, size - 1, many).astype(np.int64)
 
 
