@@ -265,6 +265,53 @@ def all_shifted(
                 shifts[1, first + row] += 1
 
 
+def relevelled(
+    rng: np.random.Generator, layout: Layout, theta: Reals, proposed: Reals, records: Codes, n: int,
+    residual: Integers, v: int, room: Room,
+) -> tuple[float, int]:  # fmt: skip
+    """Proposes records for another table of a variable: each keeps its level as likely as both tables allow.
+
+    The descendants of the variable are drawn anew in each that does not (proofs.md P133). Returns the change of the
+    log-likelihood, and how many records are proposed: ``room`` has these and their numbers.
+    """
+    nodes, below, touched, trial = layout.nodes, layout.below, layout.touched, room.trial
+    levels, gain, many = nodes[v, LEVELS], 0.0, 0
+    for i in range(n):
+        at = nodes[v, THETA] + index_of(nodes, v, records, i) * levels
+        if rng.random() * theta[at + records[i, v]] <= proposed[at + records[i, v]]:
+            continue
+        total = 0.0
+        for k in range(at, at + levels):
+            total += max(0.0, proposed[k] - theta[k])
+        left, level = rng.random() * total, 0
+        for k in range(at, at + levels - 1):
+            left -= max(0.0, proposed[k] - theta[k])
+            level += left >= 0.0
+        while proposed[at + level] <= theta[at + level] and level > 0:  # rounding
+            level -= 1
+        copied(records, i, trial, many)
+        trial[many, v] = level
+        for j in range(1, 1 + below[v, 0]):
+            draw(rng, nodes, theta, below[v, j], trial, many)
+        for j in range(1, 1 + touched[v, 0]):
+            table = touched[v, j]
+            gain += moved(layout.tables, layout.laws, layout.weights, residual, table, records, i, trial, many)
+        room.places[many] = i
+        many += 1
+    return gain, many
+
+
+def settled(layout: Layout, records: Codes, residual: Integers, v: int, many: int, accepted: bool, room: Room) -> None:
+    """Takes the records that ``relevelled`` proposed, or takes their residuals back."""
+    for k in range(many):
+        i = int(room.places[k])
+        if accepted:
+            copied(room.trial, k, records, i)
+        for j in range(1, 1 + (0 if accepted else layout.touched[v, 0])):
+            table = layout.touched[v, j]
+            moved(layout.tables, layout.laws, layout.weights, residual, table, room.trial, k, records, i)
+
+
 def resized(
     rng: np.random.Generator, layout: Layout, theta: Reals, records: Codes, n: int, residual: Integers, most: int
 ) -> int:
@@ -321,13 +368,18 @@ def sweep(
         tally[RESIZES] += left != n
         tally[RESIZES + 1] += 1
         n = left
+    recounted(nodes, records, n, counts)
+    return n
+
+
+def recounted(nodes: Integers, records: Codes, n: int, counts: Integers) -> None:
+    """Sets the family counts to those of the records."""
     for cell in range(counts.size):
         counts[cell] = 0
     for i in range(n):
         for v in range(nodes.shape[0]):
             row = index_of(nodes, v, records, i)
             counts[nodes[v, THETA] + row * nodes[v, LEVELS] + records[i, v]] += 1
-    return n
 
 
 def picked(rng: np.random.Generator, weight: Reals) -> int:

@@ -20,11 +20,12 @@ import numpy.typing as npt
 from dpgraph.inference._kernels import compiled
 from dpgraph.inference.chains import Plan, TimeLimit, progress_bar, run_chains
 from dpgraph.inference.network import _kernels
-from dpgraph.inference.network._kernels import FOLLOWS, LEVELS, RECORDS, RESIZES, SHIFTS, THETA, Layout
+from dpgraph.inference.network._kernels import LEVELS, RECORDS, RESIZES, SHIFTS, THETA, Layout
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, concentration_tables, contingency_table, rows_estimate
-from dpgraph.inference.network.prior import HierarchicalPrior, Walk, order_of
+from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.queries import sample_codes
+from dpgraph.inference.network.scatter import Scatter, row_shares
 from dpgraph.inference.simplex import log_gammas
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Holding, Network
@@ -165,12 +166,13 @@ class Latent:
         shifts, tally = np.zeros((2, reach.size), np.int64), np.zeros(6, np.int64)
         self.n = compiled(_kernels.sweep)(
             rng, layout, theta, self.records, self.n, self.residual, self.counts, passes, reach, shifts,
-            self.steps.attempts, self.steps.most_records, tally, self._room(),
+            self.steps.attempts, self.steps.most_records, tally, self.room(),
         )  # fmt: skip
         tally[SHIFTS : SHIFTS + 2] += shifts.sum(axis=1)
         return tally, shifts
 
-    def _room(self) -> _kernels.Room:
+    def room(self) -> _kernels.Room:
+        """Where a sweep works."""
         start, held = np.empty(self.counts.size + 1, np.int64), np.empty((2, len(self.records)), np.int64)
         return _kernels.Room(np.empty_like(self.records), start, held[0], held[1])
 
@@ -221,29 +223,6 @@ class Following:
         )
 
 
-class Scatter:
-    """The centres and concentrations of a chain's tables under a hierarchical prior."""
-
-    def __init__(self, hierarchy: HierarchicalPrior, network: Network, layout: Layout) -> None:
-        levels = layout.nodes[:, LEVELS]
-        self._hierarchy, self._centres = hierarchy, np.repeat(1 / levels, levels)
-        self._centres *= np.repeat(1 - layout.nodes[:, FOLLOWS], levels)
-        self._walks: list[Walk] = []
-        for v, name in enumerate(network.order if hierarchy.ordered else ()):
-            if order := order_of(network, name):
-                at, size = int(levels[:v].sum()), int(levels[v])
-                self._centres[at : at + size] = 0.0  # left to the walk
-                rows = network.cells(network.parents[name])
-                self._walks.append(Walk.of(int(layout.nodes[v, THETA]), rows, size, order, hierarchy.bounds))
-
-    def relearn(self, rng: np.random.Generator, layout: Layout, counts: Integers) -> None:
-        """Draws centres and concentrations given flat counts, and sets the layout's prior to them."""
-        grid, spread = self._hierarchy.grid, self._hierarchy.centre
-        compiled(_kernels.relearned)(rng, layout, counts, grid, spread, self._centres, np.empty_like(grid))
-        for walk in self._walks:
-            walk.relearn(rng, layout.prior, counts, grid, spread)
-
-
 class RecordChain:
     """A chain over the tables and the latent rows of every data set.
 
@@ -273,7 +252,10 @@ class RecordChain:
         self.mean, self.tally, self.kept = np.zeros(self._prior.size), np.zeros(6, np.int64), 0
 
     def sweep(self, i: int) -> None:
-        """Concentrations and centres where they are learned, tables, then the rows of every data set."""
+        """Concentrations and centres where they are learned, tables, then the rows of every data set.
+
+        Where concentrations are learned they move once more at the end, with tables and rows.
+        """
         prior, burning = self._prior, i < self._plan.burn_in
         if self._scatter is not None:
             counts, following = self._counts(), self._following
@@ -290,8 +272,31 @@ class RecordChain:
                 mine.steps.adapt(shifts, tally[RESIZES:])
             else:
                 self.tally += tally
+        if self._scatter is not None and self._following is None:
+            self._rescatter(self._scatter)
         if not burning:
             self.mean += row_shares(prior + self._counts(), self._sizes)
+
+    def _rescatter(self, scatter: Scatter) -> None:
+        """Another concentration and centre for each variable in turn, with tables and records that go along."""
+        rng, prior, theta = self._rng, self._prior, self._theta
+        proposal = scatter.propose(rng, prior, theta)
+        latent = [(layout, mine, mine.room()) for layout, mine in zip(self._layouts, self.latent, strict=True)]
+        for k in np.flatnonzero(np.isfinite(proposal.log_ratio)):
+            v, gain, proposed = int(scatter.movable[k]), float(proposal.log_ratio[k]), []
+            for layout, mine, room in latent:
+                change, many = compiled(_kernels.relevelled)(
+                    rng, layout, theta, proposal.tables, mine.records, mine.n, mine.residual, v, room
+                )
+                gain += change
+                proposed.append(many)
+            accepted = math.log(1.0 - rng.random()) < gain
+            for (layout, mine, room), many in zip(latent, proposed, strict=True):
+                compiled(_kernels.settled)(layout, mine.records, mine.residual, v, many, accepted, room)
+            if accepted:
+                scatter.take(k, proposal, prior, theta)
+        for layout, mine, _ in latent:
+            compiled(_kernels.recounted)(layout.nodes, mine.records, mine.n, mine.counts)
 
     def keep(self, draw: int) -> None:
         """Keeps the tables and the number of rows."""
@@ -325,11 +330,6 @@ def draw_rows(rng: np.random.Generator, concentration: Reals, sizes: Integers) -
     """
     logs = log_gammas(concentration, rng)
     return row_shares(np.exp(logs - np.repeat(np.maximum.reduceat(logs, np.cumsum(sizes) - sizes), sizes)), sizes)
-
-
-def row_shares(values: Reals, sizes: Integers) -> Reals:
-    """Each value's share of the sum of its row."""
-    return values / np.repeat(np.add.reduceat(values, np.cumsum(sizes) - sizes), sizes)
 
 
 def tables_given_counts(
