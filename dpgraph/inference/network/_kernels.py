@@ -24,6 +24,8 @@ LEVELS, THETA, ROW, FOLLOWS = 1, 2, 3, 4
 FIRST, WIDTH, WEIGHTS = 1, 2, 3
 #: The most shifts of a row in a pass; each looks at all its records.
 MOST_SHIFTS = 8
+#: How many of the tries to shift a row's records are followed by one to exchange two levels'.
+EXCHANGES = 0.04
 #: Places of two concentrations: of a centre about the centre of the bin below, and about the common centre.
 NEIGHBOURS, COMMON = 0, 1
 
@@ -173,41 +175,127 @@ def shifted(
     The split is integrated out (proofs.md P55 (5)), so an empty level of a sparse prior is reached as easily as any;
     the descendants of the variable are drawn anew in each record that moves. The row's first cell is ``cell``.
     """
-    nodes, tables, laws, weights = layout.nodes, layout.tables, layout.laws, layout.weights
-    below, touched, at = layout.below, layout.touched, int(nodes[v, THETA])
-    trial, start, held, flipped = room.trial, room.start, room.held, room.places
-    giving = int(rng.random() * nodes[v, LEVELS])
-    level = int(rng.random() * (nodes[v, LEVELS] - 1))
-    level += level >= giving
-    giving, taking = cell + giving, cell + level
+    start, held, flipped, at = room.start, room.held, room.places, int(layout.nodes[v, THETA])
+    low, level = two_levels(rng, layout.nodes[v, LEVELS])
+    giving, taking = cell + low, cell + level
     many = 1 + int(rng.random() * reach)
     first, have, gets = start[giving], start[giving + 1] - start[giving], start[taking + 1] - start[taking]
-    if many > have or layout.prior[at + taking] == 0.0:  # no row of that level can be
-        return False
     loses, wins = layout.prior[at + giving], layout.prior[at + taking]
+    if many > have or wins == 0.0:  # no row of that level can be
+        return False
     gain = log_rising(loses, have - many) - log_rising(loses, have)
     gain += log_rising(wins, gets + many) - log_rising(wins, gets)
     for k in range(many):
         place = first + k + int(rng.random() * (have - k))
         held[first + k], held[place] = held[place], held[first + k]
-        i = int(held[first + k])
-        copied(records, i, trial, k)
-        trial[k, v] = level
-        for j in range(1, 1 + below[v, 0]):
-            draw(rng, nodes, theta, below[v, j], trial, k)
-        for j in range(1, 1 + touched[v, 0]):
-            gain += moved(tables, laws, weights, residual, touched[v, j], records, i, trial, k)
         flipped[k] = first + k
+    gain += turned(rng, layout, theta, records, residual, v, level, first, many, 0, room)
     if accepts(rng, gain):
         for k in range(many):
-            copied(trial, k, records, int(held[first + k]))
+            copied(room.trial, k, records, int(held[first + k]))
         relabelled(start, held, flipped, many, giving, taking)
         split(rng, theta, at + giving, at + taking, loses + have - many, wins + gets + many)
         return True
-    for k in range(many):
-        for j in range(1, 1 + touched[v, 0]):
-            moved(tables, laws, weights, residual, touched[v, j], trial, k, records, int(held[first + k]))
+    turned_back(layout, records, residual, v, first, many, 0, room)
     return False
+
+
+def exchanged(
+    rng: np.random.Generator, layout: Layout, theta: Reals, records: Codes, residual: Integers,
+    v: int, cell: int, most: int, room: Room,
+) -> bool:  # fmt: skip
+    """All records of two levels of a row change places, where they are at most ``most``, and the split is drawn anew.
+
+    A row that nearly follows from its parents has its records in one level; a few at a time they do not reach another.
+    The move is its own inverse (proofs.md P55 (6)).
+    """
+    start, held, at, levels = room.start, room.held, int(layout.nodes[v, THETA]), layout.nodes[v, LEVELS]
+    low, high = two_levels(rng, levels)
+    one, other = cell + low, cell + high
+    mine, theirs = start[one + 1] - start[one], start[other + 1] - start[other]
+    before, after = layout.prior[at + one], layout.prior[at + other]
+    if mine + theirs == 0 or mine + theirs > most or before == 0.0 or after == 0.0:
+        return False
+    gain = log_rising(before, theirs) - log_rising(before, mine)
+    gain += log_rising(after, mine) - log_rising(after, theirs)
+    gain += turned(rng, layout, theta, records, residual, v, high, start[one], mine, 0, room)
+    gain += turned(rng, layout, theta, records, residual, v, low, start[other], theirs, mine, room)
+    if accepts(rng, gain):
+        for k in range(mine):
+            copied(room.trial, k, records, int(held[start[one] + k]))
+        for k in range(theirs):
+            copied(room.trial, mine + k, records, int(held[start[other] + k]))
+        changed_places(start, held, room.places, cell, levels, one, other)
+        split(rng, theta, at + one, at + other, before + theirs, after + mine)
+        return True
+    turned_back(layout, records, residual, v, start[other], theirs, mine, room)
+    turned_back(layout, records, residual, v, start[one], mine, 0, room)
+    return False
+
+
+def two_levels(rng: np.random.Generator, levels: int) -> tuple[int, int]:
+    """Two different levels, each pair as likely as any."""
+    one, other = int(rng.random() * levels), int(rng.random() * (levels - 1))
+    return one, other + (other >= one)
+
+
+def turned(
+    rng: np.random.Generator, layout: Layout, theta: Reals, records: Codes, residual: Integers,
+    v: int, level: int, first: int, many: int, at: int, room: Room,
+) -> float:  # fmt: skip
+    """Proposes ``many`` held records with another level, from ``trial[at]`` on; returns the likelihood's change."""
+    gain = 0.0
+    for k in range(at, at + many):
+        gain += redrawn(rng, layout, theta, records, residual, v, level, int(room.held[first + k - at]), k, room)
+    return gain
+
+
+def redrawn(
+    rng: np.random.Generator, layout: Layout, theta: Reals, records: Codes, residual: Integers,
+    v: int, level: int, i: int, k: int, room: Room,
+) -> float:  # fmt: skip
+    """Proposes a record of another level, its descendants anew, as ``trial[k]``; returns the likelihood's change."""
+    below, touched, gain = layout.below, layout.touched, 0.0
+    copied(records, i, room.trial, k)
+    room.trial[k, v] = level
+    for j in range(1, 1 + below[v, 0]):
+        draw(rng, layout.nodes, theta, below[v, j], room.trial, k)
+    for j in range(1, 1 + touched[v, 0]):
+        table = touched[v, j]
+        gain += moved(layout.tables, layout.laws, layout.weights, residual, table, records, i, room.trial, k)
+    return gain
+
+
+def taken_back(layout: Layout, records: Codes, residual: Integers, v: int, i: int, k: int, room: Room) -> None:
+    """Takes back what ``redrawn`` did to the residuals."""
+    for j in range(1, 1 + layout.touched[v, 0]):
+        table = layout.touched[v, j]
+        moved(layout.tables, layout.laws, layout.weights, residual, table, room.trial, k, records, i)
+
+
+def turned_back(
+    layout: Layout, records: Codes, residual: Integers, v: int, first: int, many: int, at: int, room: Room
+) -> None:
+    """Takes back what ``turned`` did to the residuals."""
+    for k in range(at, at + many):
+        taken_back(layout, records, residual, v, int(room.held[first + k - at]), k, room)
+
+
+def changed_places(
+    start: Integers, held: Integers, work: Integers, cell: int, levels: int, one: int, other: int
+) -> None:
+    """Two levels of a row change their records in ``held``."""
+    first, k = start[cell], 0
+    for level in range(cell, cell + levels):
+        source = other if level == one else one if level == other else level
+        for place in range(start[source], start[source + 1]):
+            work[k] = held[place]
+            k += 1
+    more = start[other + 1] - start[other] - (start[one + 1] - start[one])
+    for place in range(k):
+        held[first + place] = work[place]
+    for level in range(min(one, other) + 1, max(one, other) + 1):
+        start[level] += more if one < other else -more
 
 
 def log_rising(concentration: float, count: int) -> float:
@@ -243,11 +331,11 @@ def relabelled(start: Integers, held: Integers, flipped: Integers, many: int, gi
 
 def all_shifted(
     rng: np.random.Generator, layout: Layout, theta: Reals, records: Codes, n: int, residual: Integers,
-    passes: int, reach: Reals, shifts: Integers, room: Room,
+    passes: int, reach: Reals, shifts: Integers, exchange: int, room: Room,
 ) -> None:  # fmt: skip
     """Shifts every row that holds records as often as it has levels, within reason, times ``passes``.
 
-    ``shifts`` counts the accepted and the tried by row.
+    ``shifts`` counts the accepted and the tried by row. Levels that have at most ``exchange`` records exchange them.
     """
     nodes, start = layout.nodes, room.start
     for v in range(nodes.shape[0]):
@@ -263,6 +351,8 @@ def all_shifted(
                 yes = shifted(rng, layout, theta, records, residual, v, cell, float(reach[first + row]), room)
                 shifts[0, first + row] += yes
                 shifts[1, first + row] += 1
+                if rng.random() < EXCHANGES:
+                    exchanged(rng, layout, theta, records, residual, v, cell, exchange, room)
 
 
 def relevelled(
@@ -274,11 +364,11 @@ def relevelled(
     The descendants of the variable are drawn anew in each that does not (proofs.md P133). Returns the change of the
     log-likelihood, and how many records are proposed: ``room`` has these and their numbers.
     """
-    nodes, below, touched, trial = layout.nodes, layout.below, layout.touched, room.trial
-    levels, gain, many = nodes[v, LEVELS], 0.0, 0
+    nodes, levels, gain, many = layout.nodes, layout.nodes[v, LEVELS], 0.0, 0
     for i in range(n):
         at = nodes[v, THETA] + index_of(nodes, v, records, i) * levels
-        if rng.random() * theta[at + records[i, v]] <= proposed[at + records[i, v]]:
+        before, after = theta[at + records[i, v]], proposed[at + records[i, v]]
+        if after >= before or rng.random() * before < after:
             continue
         total = 0.0
         for k in range(at, at + levels):
@@ -289,27 +379,32 @@ def relevelled(
             level += left >= 0.0
         while proposed[at + level] <= theta[at + level] and level > 0:  # rounding
             level -= 1
-        copied(records, i, trial, many)
-        trial[many, v] = level
-        for j in range(1, 1 + below[v, 0]):
-            draw(rng, nodes, theta, below[v, j], trial, many)
-        for j in range(1, 1 + touched[v, 0]):
-            table = touched[v, j]
-            gain += moved(layout.tables, layout.laws, layout.weights, residual, table, records, i, trial, many)
+        gain += redrawn(rng, layout, theta, records, residual, v, level, i, many, room)
         room.places[many] = i
         many += 1
     return gain, many
 
 
-def settled(layout: Layout, records: Codes, residual: Integers, v: int, many: int, accepted: bool, room: Room) -> None:
-    """Takes the records that ``relevelled`` proposed, or takes their residuals back."""
+def settled(
+    layout: Layout, records: Codes, residual: Integers, counts: Integers, v: int, many: int, accepted: bool, room: Room
+) -> None:
+    """Takes the records that ``relevelled`` proposed into records and family counts, or takes their residuals back."""
     for k in range(many):
         i = int(room.places[k])
-        if accepted:
-            copied(room.trial, k, records, i)
-        for j in range(1, 1 + (0 if accepted else layout.touched[v, 0])):
-            table = layout.touched[v, j]
-            moved(layout.tables, layout.laws, layout.weights, residual, table, room.trial, k, records, i)
+        if not accepted:
+            taken_back(layout, records, residual, v, i, k, room)
+            continue
+        tallied(layout, records, i, counts, v, -1)
+        copied(room.trial, k, records, i)
+        tallied(layout, records, i, counts, v, 1)
+
+
+def tallied(layout: Layout, records: Codes, i: int, counts: Integers, v: int, sign: int) -> None:
+    """Adds (sign 1) or removes (-1) a record in the counts of the families of a variable and its descendants."""
+    for j in range(1 + layout.below[v, 0]):
+        at = v if j == 0 else layout.below[v, j]
+        row = index_of(layout.nodes, at, records, i)
+        counts[layout.nodes[at, THETA] + row * layout.nodes[at, LEVELS] + records[i, at]] += sign
 
 
 def resized(
@@ -348,38 +443,33 @@ def resized(
 
 def sweep(
     rng: np.random.Generator, layout: Layout, theta: Reals, records: Codes, n: int, residual: Integers,
-    counts: Integers, passes: int, reach: Reals, shifts: Integers, attempts: int, most: int, tally: Integers,
-    room: Room,
+    counts: Integers, passes: int, reach: Reals, shifts: Integers, exchange: int, attempts: int, most: int,
+    tally: Integers, room: Room,
 ) -> int:  # fmt: skip
     """One sweep over records, rows and n, in place; returns the number of records.
 
     ``records`` has codes, shape (room, variables), of which the first n are latent records, and room for ``attempts``
     proposals to add or remove up to ``most`` of them; 0 where n is public. ``residual`` is the released values less the
     records' statistics. ``counts`` is set to the family counts, laid out as theta. ``passes`` moves of every row shift
-    up to ``reach`` records, at least 1, shape (rows,). Counted up are ``shifts``, accepted and tried, shape (2, rows),
-    and ``tally``, accepted and tried, of records, shifts and resizes.
+    up to ``reach`` records, at least 1, shape (rows,); two levels exchange at most ``exchange``. Counted up are
+    ``shifts``, accepted and tried, shape (2, rows), and ``tally``, accepted and tried, of records, shifts and resizes.
     """
     nodes = layout.nodes
     tally[RECORDS] += refreshed(rng, layout, theta, records, n, residual, room.trial)
     tally[RECORDS + 1] += n
-    all_shifted(rng, layout, theta, records, n, residual, passes, reach, shifts, room)
+    all_shifted(rng, layout, theta, records, n, residual, passes, reach, shifts, exchange, room)
     for _ in range(attempts):
         left = resized(rng, layout, theta, records, n, residual, most)
         tally[RESIZES] += left != n
         tally[RESIZES + 1] += 1
         n = left
-    recounted(nodes, records, n, counts)
-    return n
-
-
-def recounted(nodes: Integers, records: Codes, n: int, counts: Integers) -> None:
-    """Sets the family counts to those of the records."""
     for cell in range(counts.size):
         counts[cell] = 0
     for i in range(n):
         for v in range(nodes.shape[0]):
             row = index_of(nodes, v, records, i)
             counts[nodes[v, THETA] + row * nodes[v, LEVELS] + records[i, v]] += 1
+    return n
 
 
 def picked(rng: np.random.Generator, weight: Reals) -> int:

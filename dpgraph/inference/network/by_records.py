@@ -35,6 +35,10 @@ from dpgraph.structure.tables import Integers, Probabilities, Reals, margin
 WANTED_ACCEPTANCE = 0.35
 #: The records that a shift moves at most, to begin with.
 FIRST_REACH = 5.0
+#: Sweeps for each move of concentrations with tables and records, which takes as long as one.
+EVERY = 4
+#: The most records that two levels exchange, over the scale of the noise in records.
+EXCHANGED = 2.0
 #: Given exact counts: steps of concentrations and centres for each draw, and draws before the first that is kept.
 BETWEEN, FORGOTTEN = 5, 20
 #: Where the accepted and tried moves of each kind stand in a tally.
@@ -104,11 +108,15 @@ class TooSlow(Exception):
 
 @dataclass(eq=False)
 class Steps:
-    """Step sizes, adapted by stochastic approximation on the log scale (Andrieu and Thoms 2008, algorithm 4)."""
+    """Step sizes, adapted by stochastic approximation on the log scale (Andrieu and Thoms 2008, algorithm 4).
+
+    ``exchange``, the most records that two levels exchange, stays as it is.
+    """
 
     reach: Reals
     most: float
     spread: float
+    exchange: int
     sweeps: int = 0
 
     @property
@@ -150,7 +158,8 @@ class Latent:
         code = np.min_scalar_type(max(network.domain.sizes.values()) - 1)
         records = np.stack([columns[name].astype(code) for name in network.order], axis=1)
         left = [t.values - t.statistics(contingency_table(columns, t.variables, t.shape)) for t in given.tables]
-        steps = Steps(np.full(rows, FIRST_REACH), 1.0, rows_estimate(given)[1])
+        exchange = round(EXCHANGED * given.scale)
+        steps = Steps(np.full(rows, FIRST_REACH), 1.0, rows_estimate(given)[1], exchange)
         counts = family_counts(network, columns)
         return cls(np.ascontiguousarray(records), len(records), counts, np.concatenate(left), steps)
 
@@ -166,7 +175,7 @@ class Latent:
         shifts, tally = np.zeros((2, reach.size), np.int64), np.zeros(6, np.int64)
         self.n = compiled(_kernels.sweep)(
             rng, layout, theta, self.records, self.n, self.residual, self.counts, passes, reach, shifts,
-            self.steps.attempts, self.steps.most_records, tally, self.room(),
+            self.steps.exchange, self.steps.attempts, self.steps.most_records, tally, self.room(),
         )  # fmt: skip
         tally[SHIFTS : SHIFTS + 2] += shifts.sum(axis=1)
         return tally, shifts
@@ -272,7 +281,7 @@ class RecordChain:
                 mine.steps.adapt(shifts, tally[RESIZES:])
             else:
                 self.tally += tally
-        if self._scatter is not None and self._following is None:
+        if self._scatter is not None and self._following is None and i % EVERY == 0:
             self._rescatter(self._scatter)
         if not burning:
             self.mean += row_shares(prior + self._counts(), self._sizes)
@@ -292,11 +301,9 @@ class RecordChain:
                 proposed.append(many)
             accepted = math.log(1.0 - rng.random()) < gain
             for (layout, mine, room), many in zip(latent, proposed, strict=True):
-                compiled(_kernels.settled)(layout, mine.records, mine.residual, v, many, accepted, room)
+                compiled(_kernels.settled)(layout, mine.records, mine.residual, mine.counts, v, many, accepted, room)
             if accepted:
                 scatter.take(k, proposal, prior, theta)
-        for layout, mine, _ in latent:
-            compiled(_kernels.recounted)(layout.nodes, mine.records, mine.n, mine.counts)
 
     def keep(self, draw: int) -> None:
         """Keeps the tables and the number of rows."""

@@ -79,6 +79,12 @@ class Evidence:
     def _holding(self) -> Holding:
         return Holding(self.network, (table.variables for table in self.tables))
 
+    @property
+    def scale(self) -> float:
+        """The mean scale of the tables' noise, in records."""
+        scales = [one.scale / (1 if one.weights is None else np.abs(one.weights).max()) for one in self.tables]
+        return float(np.mean(scales)) if scales else 0.0
+
     def holding(self, family: Family) -> list[MeasuredTable]:
         """The measured tables that hold all variables of a family."""
         return [self.tables[place] for place in self._holding.places(family)]

@@ -295,10 +295,9 @@ def seconds_of_records(given: Evidence, records: Records, draws: int) -> float:
     parents = np.array([network.cells(network.parents[name]) for name in network.order], float)
     below, holds = reached(given)
     widths = np.array([0 if table.weights is None else table.weights.shape[1] for table in given.tables])
-    scale = np.mean([t.scale / (1 if t.weights is None else np.abs(t.weights).max()) for t in given.tables])
     touched = ((below @ holds) > 0) @ (1.0 + widths)
     full = parents * -np.expm1(-rows / parents)  # rows of tables that hold a record
-    most = 1 + 2 * scale / np.sqrt(np.maximum(touched, 1))
+    most = 1 + 2 * given.scale / np.sqrt(np.maximum(touched, 1))
     one, other = full * most / 2, rows / levels + full / 2
     tries = records.passes * np.minimum(levels, MOST_SHIFTS) * (levels > 1)
     moves = float((tries * one * other / np.maximum(one + other, 1e-9)) @ (below.sum(axis=1) - 1 + touched))

@@ -1,0 +1,130 @@
+"""Concentrations and centres that move together with tables and records (proofs.md P133), and levels that exchange."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpgraph as dg
+from dpgraph.inference.chains import Plan, effective_size
+from dpgraph.inference.network import _kernels, by_records
+from dpgraph.inference.network.by_records import RecordChain, draw_rows, kernel_layout, row_sizes
+from dpgraph.inference.network.evidence import Evidence, MeasuredTable, concentration_tables
+from dpgraph.inference.network.prior import HierarchicalPrior
+from dpgraph.inference.network.scatter import Scatter, same_quantiles
+from dpgraph.privacy.noise import DiscreteLaplace
+
+NETWORK = dg.Network.of({"a": [0, 1, 2, 3], "b": [0, 1, 2], "c": [0, 1]}, {"b": ["a"], "c": ["a", "b"]})
+LAYOUT = kernel_layout(Evidence(NETWORK, (), 0), concentration_tables(NETWORK, 1.0))
+SIZES = row_sizes(LAYOUT)
+HIERARCHY = HierarchicalPrior()
+B, C = slice(4, 16), slice(16, 40)
+
+
+def drawn_from_the_prior(rng):
+    """A scatter whose centres and concentrations are as before any row, with the flat prior and tables."""
+    scatter, prior = Scatter(HIERARCHY, NETWORK, LAYOUT), LAYOUT.prior.copy()
+    for cells, shares in ((B, slice(4, 7)), (C, slice(7, 9))):
+        levels = shares.stop - shares.start
+        scatter._centres[shares] = rng.dirichlet(np.ones(levels))
+        prior[cells] = rng.choice(HIERARCHY.grid) * np.tile(
+            scatter._centres[shares], (cells.stop - cells.start) // levels
+        )
+    return scatter, prior, draw_rows(rng, prior, SIZES)
+
+
+def state(scatter, prior, theta):
+    return np.concatenate([np.log([prior[4:7].sum(), prior[16:18].sum()]), scatter._centres[4:], theta])
+
+
+@pytest.mark.proof
+def test_moves_keep_the_prior():
+    """20 moves of 2000 states that were drawn from it; a false alarm of any of the 47 numbers has a chance of 1e-6.
+
+    Power: the numbers differ from those before the moves, and without the ratio of the centres' prior they do not
+    pass (a planted fault).
+    """
+    rng, before, after = np.random.default_rng(0), [], []
+    for _ in range(2000):
+        scatter, prior, theta = drawn_from_the_prior(rng)
+        before.append(state(scatter, prior, theta))
+        for _ in range(20):
+            proposal = scatter.propose(rng, prior, theta)
+            for k in np.flatnonzero(np.log(rng.random(2)) < proposal.log_ratio):
+                scatter.take(k, proposal, prior, theta)
+        after.append(state(scatter, prior, theta))
+    one, other = np.array(before), np.array(after)
+    assert max(np.corrcoef(a, b)[0, 1] for a, b in zip(one.T[:6], other.T[:6], strict=True)) < 0.6
+    assert min(stats.ks_2samp(a, b).pvalue for a, b in zip(one.T, other.T, strict=True)) > 1e-6 / 47
+
+
+def test_quantiles_stay_and_rows_stay_tables():
+    """The same law leaves a row as it is; laws so sparse that entries are 0 by rounding have rows that sum to 1."""
+    rng, sizes = np.random.default_rng(1), np.full(500, 3)
+    before = np.repeat(rng.choice(HIERARCHY.grid, 500), 3) * rng.dirichlet(np.ones(3), 500).reshape(-1)
+    theta = draw_rows(rng, before, sizes)
+    np.testing.assert_allclose(same_quantiles(rng, theta, before, before, sizes), theta, atol=1e-7)
+    sparse = before * np.repeat(rng.choice([1e-4, 1.0, 1e3], 500), 3)
+    moved = same_quantiles(rng, theta, before, sparse, sizes).reshape(-1, 3)
+    assert np.isfinite(moved).all()
+    np.testing.assert_allclose(moved.sum(axis=1), 1.0)
+    impossible = before.reshape(-1, 3) * [1, 0, 1]
+    again = same_quantiles(rng, draw_rows(rng, np.maximum(impossible, 1e-300).reshape(-1), sizes),
+                           impossible.reshape(-1), impossible.reshape(-1) * 2, sizes)  # fmt: skip
+    assert (again.reshape(-1, 3)[:, 1] == 0).all()
+
+
+def test_records_follow_their_tables_and_as_few_move_as_need_to():
+    """40 000 records of one variable, from a table to another: their levels follow it, and min(p, q) of them stay."""
+    rng, n = np.random.default_rng(2), 40_000
+    theta, proposed = np.full(40, 0.5), np.full(40, 0.5)
+    theta[:4], theta[4:16], proposed[4:16] = [1, 0, 0, 0], np.tile([0.6, 0.3, 0.1], 4), np.tile([0.3, 0.45, 0.25], 4)
+    records = np.zeros((n, 3), np.uint8)
+    records[:, 1] = rng.choice(3, n, p=theta[4:7])
+    old, counts, residual = records.copy(), np.zeros(40, np.int64), np.zeros(0, np.int64)
+    room = _kernels.Room(np.empty_like(records), np.empty(41, np.int64), np.empty(n, np.int64), np.empty(n, np.int64))
+    gain, many = _kernels.relevelled(rng, LAYOUT, theta, proposed, records, n, residual, 1, room)
+    assert gain == 0
+    assert np.array_equal(records, old)
+    _kernels.settled(LAYOUT, records, residual, counts, 1, many, True, room)
+    assert stats.chisquare(np.bincount(records[:, 1]), n * proposed[4:7]).pvalue > 1e-6
+    assert stats.binomtest(many, n, 0.3).pvalue > 1e-6
+    assert (records != old)[:, 1].sum() == many
+    assert counts[4:7].tolist() == (np.bincount(records[:, 1]) - np.bincount(old[:, 1])).tolist()
+
+
+def chain_of(values, scale, sweeps, seed, **settings):
+    network = dg.Network.of({"a": list(range(values.shape[1])), "b": list(range(len(values)))}, {"b": ["a"]})
+    table = MeasuredTable(("b", "a"), values.shape, values.reshape(-1), DiscreteLaplace(scale))
+    given = Evidence(network, (table,), int(values.sum()))
+    prior = concentration_tables(network, settings.get("cells", 1.0))
+    hierarchy = settings.get("hierarchy")
+    return RecordChain((given,), prior, Plan(sweeps, 200), 2, hierarchy, np.random.default_rng(seed))
+
+
+@pytest.mark.proof
+def test_a_concentration_that_noise_hides_mixes():
+    """30 rows of two levels, about 20 records each and noise of scale 60.
+
+    The concentration's effective size was RESULT of 3000 sweeps without the moves.
+    """
+    values = np.stack([np.full(30, 1), np.full(30, 19)])
+    chain, seen = chain_of(values, 60, 1, 3, hierarchy=HIERARCHY), []
+    for i in range(3200):
+        chain.sweep(i if i < 200 else 200 + i)
+        seen.append(np.log(chain._prior[-2:].sum()))
+    size = effective_size(np.array(seen[200:])[None, :, None])[0]
+    print(size)
+    assert size > 100
+
+
+def test_a_row_whose_records_share_one_level_reaches_another():
+    """One row of 40 records, nearly all of one level by the prior, and noise that does not say which."""
+    values = np.array([[20], [20]])
+    network = dg.Network.of({"a": [0], "b": [0, 1]}, {"b": ["a"]})
+    chain, seen = chain_of(values, 40, 1, 4, cells=0.01), []
+    assert network.domain.sizes["a"] == 1
+    for i in range(600):
+        chain.sweep(i)
+        seen.append(chain.latent[0].counts[-2] > 20)
+    print(np.mean(seen), np.sum(np.diff(seen)))
+    assert 0.2 < np.mean(seen[200:]) < 0.8
