@@ -170,12 +170,12 @@ class LinearRegressionModel:
 
 
 def kept_slopes(mean: Reals, covariance: Reals, prior: Reals) -> Reals:
-    """Slopes for predictions: the posterior mean were their prior covariance g times what it was, or no slopes at all.
+    """Slopes for predictions: the posterior mean under a narrower prior, of g times the covariance, or no slopes.
 
-    With normal laws, along a direction in which the posterior variance is h times that of the prior, the mean is
-    g / (h + g (1 - h)) times what it was, and the evidence for g over no slopes is known too (proofs.md P132). g, at
-    most 1, is that of the highest evidence (empirical Bayes); where its logarithm is below 2, slopes are 0. Posteriors
-    with heavy tails may be wider than the prior; h counts as 1 there.
+    With normal laws and h the posterior variance along a direction over that of the prior, the narrower prior leaves
+    g / (h + g (1 - h)) of the mean, and the evidence for g over no slopes is known too (proofs.md P132). The g of the
+    highest evidence is taken, at most 1 (empirical Bayes); where its log evidence is below 2, slopes are 0.
+    Posteriors with heavy tails may be wider than the prior; h counts as 1 there.
 
     Args:
         mean: Of the posterior, shape (slopes,).
