@@ -35,7 +35,7 @@ RIDGE, STEPS = 2.5, 100
 #: (benchmarks/classifiers.py).
 ONE, MANY, WITHIN, WHOLE, SPREAD, SHIFT = 0.95, 0.55, 6.0, 0.95, 0.25, 0.3
 #: The cells of a strongly dependent feature, as parts of independence away from it (benchmarks/classifiers.py).
-STRONG = 2.0
+STRONG = 3.0
 #: The correlation of features that agree, in normal scores.
 COMMON = 0.5
 #: Bins of a score at most: over all labels that it may favour.

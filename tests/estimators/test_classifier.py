@@ -147,8 +147,8 @@ def test_noise_larger_than_any_dependence_passes_for_none():
     pairs = SimpleNamespace(n=100, excess={("f", "label"): excess}, spread={("f", "label"): np.sqrt(80_000)})
     damped, clear = Scores(domain, "label", np.log(label), {"f": np.log(table)}).damped(pairs)
     cells = np.exp(damped.weights["f"])
-    assert abs(cells[0, 0] - cells[0, 1]) < 0.02
-    assert clear < 0.002
+    assert abs(cells[0, 0] - cells[0, 1]) < 0.04
+    assert clear < 0.004
 
 
 @pytest.mark.parametrize(("noise", "part"), [(0.0, 1.0), (0.9, 0.1), (1.0, 0.0), (2.0, 0.0)])
