@@ -1,6 +1,6 @@
 """A classifier that plans its release, and chooses and calibrates its model from the release.
 
-One charge pays for up to four releases. The label's counts say about how many rows there are; where features would
+One charge pays for up to five releases. The label's counts say about how many rows there are; where features would
 drown in noise, the label is counted again. Then it is measured with each feature, and where the noise is small,
 features with each other. From these alone come candidates: naive Bayes, a logistic regression of rows drawn from the
 learned network, and the average of both. Last, each candidate's score is measured by the label, which says how sure it
