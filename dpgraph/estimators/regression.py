@@ -163,7 +163,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """The predictive mean of each row, and its standard deviation where asked for, in the target's units.
 
-        Slopes that the release does not tell from 0 count less than in ``coef_``, which has their posterior mean.
+        The line goes through the target's released average; slopes for which the release has little evidence count
+        less than in ``coef_``, which has their posterior mean, or not at all.
 
         Raises:
             ReleaseError: If a deviation is asked of sampled weights.

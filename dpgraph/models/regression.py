@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -25,6 +24,10 @@ if TYPE_CHECKING:
 
 #: Draws whose mixture an interval is of, rows taken at once, and halvings of the bracket of an end.
 MIXED, BLOCK, HALVINGS = 400, 2048, 30
+#: Variances of slopes that predictions choose from, over those of the prior, and the log evidence that slopes need.
+SCALES, LEAST_EVIDENCE = np.geomspace(1e-3, 1.0, 41)[:, None], 2.0
+#: Variances below this part of the largest, or of the prior's, are rounding.
+ROUNDING = 1e-12
 #: Coefficients that a model shows of itself.
 SHOWN = 12
 
@@ -34,9 +37,10 @@ class LinearRegressionModel:
     """A fitted linear regression.
 
     The predictive law of a row is the mixture over draws of normal laws about its weighted columns: it contains the
-    noise variance and the uncertainty of the weights. Where noise leaves slopes near 0 in their own spread, their mean
-    is drawn to 0; coefficients, and ``RegressionDraws.predict``, are not. The target lies within its declared bounds,
-    where values outside count as the nearer bound, so predictions and intervals are cut there.
+    noise variance and the uncertainty of the weights. Its mean goes through the target's average as its own released
+    sum has it, with slopes drawn to 0 as far as noise covers them (``kept_slopes``); coefficients, and
+    ``RegressionDraws.predict``, do neither. The target lies within its declared bounds, where values outside count as
+    the nearer bound, so predictions and intervals are cut there.
 
     Attributes:
         draws: Draws from the posterior.
@@ -80,19 +84,17 @@ class LinearRegressionModel:
 
     @cached_property
     def _weights(self) -> Reals:
-        """The draws for predictions: their mean is moved towards that of no slopes, as far as the release allows these.
+        """The draws for predictions: all moved alike, so that their mean is the line that predicts.
 
-        Of slopes with posterior mean m and covariance V, no slopes are exp(-m' V^-1 m / 2) times as likely as m, were
-        the posterior normal. So much of the way goes the mean to that of draws whose slopes are 0. Their spread stays.
-        The prior of slopes is wide, for intervals; where noise leaves m small beside V, predictions are near the
-        average's.
+        The prior is wide, for intervals: where the target fills little of its bounds, slopes are mostly noise and the
+        average prediction gives way to a residual variance that the prior does not allow.
         """
-        weights = self.draws.weights
-        if not self.draws.design.intercept or len(weights) <= weights.shape[1] or weights.shape[1] < 2:
+        weights, averages, prior = self.draws.weights, self.draws.averages, self.draws.prior_covariance
+        if averages is None or prior is None or len(weights) <= weights.shape[1]:
             return weights
         mean, spread = weights.mean(axis=0), np.cov(weights.T)
-        steps = np.linalg.pinv(spread[1:, 1:], hermitian=True) @ mean[1:]
-        return weights - math.exp(-mean[1:] @ steps / 2) * (spread[:, 1:] @ steps)
+        slopes = kept_slopes(mean[1:], spread[1:, 1:], prior[1:, 1:])
+        return weights - mean + np.append(averages[-1] - averages[1:-1] @ slopes, slopes)
 
     @cached_property
     def _few(self) -> tuple[Reals, Reals]:
@@ -165,3 +167,29 @@ class LinearRegressionModel:
     def _in_units(self, scaled: Reals) -> Reals:
         bounds = self.draws.design.bounds
         return bounds.middle + bounds.half * np.clip(scaled, -1.0, 1.0)
+
+
+def kept_slopes(mean: Reals, covariance: Reals, prior: Reals) -> Reals:
+    """Slopes for predictions: the posterior mean under a narrower prior, of g times the covariance, or no slopes.
+
+    With normal laws and h the posterior variance along a direction over that of the prior, the narrower prior leaves
+    g / (h + g (1 - h)) of the mean, and the evidence for g over no slopes is known too (proofs.md P132). The g of the
+    highest evidence is taken, at most 1 (empirical Bayes); where its log evidence is below 2, slopes are 0.
+    Posteriors with heavy tails may be wider than the prior; h counts as 1 there.
+
+    Args:
+        mean: Of the posterior, shape (slopes,).
+        covariance: Of the posterior, shape (slopes, slopes).
+        prior: The prior covariance, shape (slopes, slopes). A g-prior's is the inverse of the columns' own, so that one
+            unit of any direction is as large an error of predictions.
+    """
+    square, axes = np.linalg.eigh(prior)
+    deviation = np.sqrt(np.maximum(square, ROUNDING * square[-1]))
+    to_prior, from_prior = (axes / deviation).T, axes * deviation  # in units of which the prior covariance is 1
+    variance, basis = np.linalg.eigh(to_prior @ covariance @ to_prior.T)
+    along, variance = basis.T @ to_prior @ mean, np.maximum(variance, ROUNDING)
+    share = np.minimum(variance, 1.0)
+    kept = SCALES / (share + SCALES * (1.0 - share))
+    evidence = (along**2 / variance * kept + np.log(share * kept / SCALES)).sum(axis=1) / 2
+    best = evidence.argmax()
+    return from_prior @ basis @ (kept[best] * along) if evidence[best] > LEAST_EVIDENCE else np.zeros_like(mean)

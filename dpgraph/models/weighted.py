@@ -34,6 +34,8 @@ RIDGE, STEPS = 2.5, 100
 #: it falls; how much of a regression's; the standard deviations of both and of a label's shift
 #: (benchmarks/classifiers.py).
 ONE, MANY, WITHIN, WHOLE, SPREAD, SHIFT = 0.95, 0.55, 6.0, 0.95, 0.25, 0.3
+#: The cells of a strongly dependent feature, as parts of independence away from it (benchmarks/classifiers.py).
+STRONG = 3.0
 #: The correlation of features that agree, in normal scores.
 COMMON = 0.5
 #: Bins of a score at most: over all labels that it may favour.
@@ -116,8 +118,11 @@ class Scores:
         """The scores, each table mixed with an independent one as far as its excess is noise; the share that is not.
 
         The excess over independence of a feature and the label is squared, and noise alone would have its variance for
-        each free coordinate. Mixed before the logarithm, so that a rare label's noisy cells have no odds without bound.
+        each free coordinate. The share that is not noise is at most that of a feature as dependent as ``STRONG`` says,
+        for noise larger than any excess has large ones by chance. Mixed before the logarithm, so that a rare label's
+        noisy cells have no odds without bound.
         """
+        label = softmax(self.start)
         weights, real, all_of_it = {}, 0.0, 1e-9
         for name, table in self.weights.items():
             pair = (name, self.target) if (name, self.target) in pairs.excess else (self.target, name)
@@ -127,9 +132,12 @@ class Scores:
             excess = pairs.excess[pair]
             noise = pairs.spread[pair] ** 2 * (excess.shape[0] - 1) * (excess.shape[1] - 1)
             seen = max(float((excess**2).sum()), 1e-9)
-            clear = max(0.0, seen - noise)
-            part, cells = math.sqrt(clear / seen), np.exp(table)
-            weights[name] = np.log(part * cells + (1 - part) * (cells @ softmax(self.start))[:, None] + 1e-300)
+            cells = np.exp(table)
+            alone = cells @ label
+            strong = float(((STRONG * pairs.n * np.outer(alone, label * (1 - label))) ** 2).sum())
+            clear = min(max(0.0, seen - noise), seen * strong / (strong + noise))
+            part = math.sqrt(clear / seen)
+            weights[name] = np.log(part * cells + (1 - part) * alone[:, None] + 1e-300)
             real, all_of_it = real + clear, all_of_it + seen
         return Scores(self.domain, self.target, self.start, weights), real / all_of_it
 

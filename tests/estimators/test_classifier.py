@@ -114,10 +114,41 @@ def test_the_record_names_the_price_of_every_part_scores_too(delta):
 
 
 def test_noise_that_drowns_scores_leaves_them_unmeasured():
-    model = fitted(0.05, n=300)
+    model = fitted(0.5, n=300)
     assert model.choice_["log_loss"].isna().all()
     assert len(model.release_.event.events) == 2
     assert log_loss(model)[0] < 1
+
+
+def test_where_features_would_drown_half_of_the_charge_counts_the_label():
+    """A rare label among features that say little: .06 nats beyond the base rate's loss, and .40 with 4 % for it."""
+    rng = np.random.default_rng(4)
+    n, features = 3000, [f"x{i}" for i in range(60)]
+    label = pd.Series((rng.random(n) < 0.05).astype(int), name="y")
+    frame = pd.DataFrame({name: np.where(rng.random(n) < 0.1, label, rng.integers(0, 3, n)) for name in features})
+    domain = {"y": [0, 1], **{name: [0, 1, 2] for name in features}}
+    unit = dg.PrivacyUnit("add-remove")
+    beyond = []
+    for seed in range(4):
+        model = PrivateClassifier(domain, "y", 0.01, n=n, unit=unit, noise=SeededNoise(seed)).fit(frame, label)
+        prices = [part.epsilon for part in model.release_.event.events]
+        assert [round(float(price / 0.01), 3) for price in prices] == [0.04, 0.12, 0.34, 0.5]
+        assert sum(prices) <= model.release_.event.epsilon
+        odds = np.where(label == 1, label.mean(), 1 - label.mean())
+        beyond.append(float(np.log(odds / model.predict_proba(frame)[np.arange(n), label]).mean()))
+    assert np.mean(beyond) < 0.2
+
+
+def test_noise_larger_than_any_dependence_passes_for_none():
+    """A chance excess of twice what noise alone has: the root of a half of it once passed for a feature's."""
+    domain = dg.Domain.of({"label": [0, 1], "f": [0, 1]})
+    label, table = np.array([0.05, 0.95]), np.array([[0.9, 0.5], [0.1, 0.5]])
+    excess = np.array([[200.0, -200.0], [-200.0, 200.0]])  # of 100 rows
+    pairs = SimpleNamespace(n=100, excess={("f", "label"): excess}, spread={("f", "label"): np.sqrt(80_000)})
+    damped, clear = Scores(domain, "label", np.log(label), {"f": np.log(table)}).damped(pairs)
+    cells = np.exp(damped.weights["f"])
+    assert abs(cells[0, 0] - cells[0, 1]) < 0.04
+    assert clear < 0.004
 
 
 @pytest.mark.parametrize(("noise", "part"), [(0.0, 1.0), (0.9, 0.1), (1.0, 0.0), (2.0, 0.0)])
@@ -126,9 +157,8 @@ def test_a_table_is_mixed_with_an_independent_one_by_the_noise_in_its_excess(noi
     domain = dg.Domain.of({"label": [0, 1], "f": [0, 1]})
     label, table = np.array([0.05, 0.95]), np.array([[1e-9, 0.5], [1 - 1e-9, 0.5]])
     excess = np.array([[-0.02, 0.02], [0.02, -0.02]])
-    pairs = SimpleNamespace(
-        excess={("label", "f"): excess}, spread={("label", "f"): np.sqrt(noise * (excess**2).sum())}
-    )
+    spread = np.sqrt(noise * (excess**2).sum())
+    pairs = SimpleNamespace(n=1, excess={("label", "f"): excess}, spread={("label", "f"): spread})
     damped, clear = Scores(domain, "label", np.log(label), {"f": np.log(table)}).damped(pairs)
     odds = np.exp(damped.weights["f"]) / (table @ label)[:, None]
     assert clear == pytest.approx(part, abs=1e-6)

@@ -35,6 +35,8 @@ class RegressionDraws(Draws):
         mixing: Of chains their number, the worst R-hat and the least effective size; empty for independent draws.
         prior_covariance: The prior covariance of the weights at the learned variance and scales, the inverse of their
             mean precision, shape (columns - 1, columns - 1); None if it is not known.
+        averages: The learned averages of the scaled columns, the target's last and from its own released sum alone,
+            shape (columns,); None if they are not known, or there is no intercept.
         provenance: The release behind it.
 
     Raises:
@@ -47,6 +49,7 @@ class RegressionDraws(Draws):
     method: str
     mixing: FrozenMap[str, float] = field(default_factory=lambda: FrozenMap(()))
     prior_covariance: Reals | None = None
+    averages: Reals | None = None
     provenance: Provenance | None = None
 
     def __post_init__(self) -> None:
@@ -62,6 +65,12 @@ class RegressionDraws(Draws):
             object.__setattr__(self, "prior_covariance", frozen_array(self.prior_covariance, np.float64))
             if self.prior_covariance.shape != (d, d) or not np.isfinite(self.prior_covariance).all():
                 raise InferenceError(f"the prior's covariance must be finite, of shape ({d}, {d})")
+            if not (self.prior_covariance.diagonal() > 0).all():
+                raise InferenceError("variances of the prior's covariance must be above 0")
+        if self.averages is not None:
+            object.__setattr__(self, "averages", frozen_array(self.averages, np.float64))
+            if self.averages.shape != (d + 1,) or not (np.abs(self.averages) < 1 + 1e-9).all():
+                raise InferenceError(f"averages must be numbers from -1 to 1, of shape ({d + 1},)")
 
     @property
     def reason(self) -> str:  # type: ignore[override]

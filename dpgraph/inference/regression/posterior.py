@@ -44,6 +44,8 @@ CHAINS, LEAST_DRAWS = 8, 60
 LONGEST = 8
 #: The most squared error of predictions by chance in the chains, in residual variances; they go on until then.
 MOST_EXCESS = 0.005
+#: Points of the target's average, within so many scales of the noise; degrees from which a Student-t counts as normal.
+POINTS, WIDEST, MOST_DEGREES = 2001, 30.0, 1e8
 #: Rounds of alternating projections of plug-in sums, and the share of n above which eigenvalues are kept.
 ROUNDS, LEAST_EIGENVALUE = 200, 1e-6
 
@@ -90,7 +92,28 @@ def regression_posterior(
     flat = every[kept] + (every.mean(axis=0) - every[kept].mean(axis=0))
     diagnostics = FrozenMap({"chains": float(CHAINS), **mixing})
     before: Any = np.linalg.inv(found.prior.mean(axis=(0, 1)))
-    return RegressionDraws(design, flat, found.variance.T.ravel()[kept], "hamiltonian", diagnostics, before)
+    averages = None
+    if design.intercept:
+        of_target = target_average(model, float(np.sqrt(found.variance.mean())))
+        averages = np.append(found.products.mean(axis=(0, 1))[0], of_target)
+    return RegressionDraws(design, flat, found.variance.T.ravel()[kept], "hamiltonian", diagnostics, before, averages)
+
+
+def target_average(model: Model, deviation: float) -> float:
+    """The posterior mean of the target's average given its own released sum alone, in the scaled target's units.
+
+    Its prior is that of the average prediction at this deviation s about the line, within the bounds; n counts as the
+    released one. All sums together would move it, where they leave less for s than the prior of s allows.
+    """
+    noise, prior, sum_ = model.noise, model.prior, model.layout.target[0]
+    released, scale = noise.observed[sum_], noise.scale[sum_]
+    nearest, reach = float(np.clip(released, -1.0, 1.0)), WIDEST * scale
+    average = np.linspace(max(-1.0, nearest - reach), min(1.0, nearest + reach), POINTS)
+    degrees = min(prior.degrees, MOST_DEGREES)
+    apart, off = (average - model.centre[0]) / (prior.intercept * deviation), np.abs(average - released) / scale
+    log = -(degrees + 1) / 2 * np.log1p(apart**2 / degrees) - (off if noise.laplace else off**2 / 2)
+    chance = np.exp(log - log.max())
+    return float(chance @ average / chance.sum())
 
 
 def _until_mixed(

@@ -1,19 +1,21 @@
 """The posterior of a regression: what it says of good and bad releases, and what it refuses."""
 
+import itertools
 import math
 import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy
 
 import dpgraph as dg
 from dpgraph.inference import draws as thresholds
 from dpgraph.inference.draws import warn_if_mostly_prior, warn_if_not_mixed
 from dpgraph.inference.regression import posterior
-from dpgraph.inference.regression.chain import Kept, sampled
+from dpgraph.inference.regression.chain import Kept, as_model, sampled
 from dpgraph.inference.regression.draws import scaled_columns
-from dpgraph.inference.regression.posterior import _excess, _mixing, nearest_moment_matrix
+from dpgraph.inference.regression.posterior import _excess, _mixing, nearest_moment_matrix, target_average
 from dpgraph.structure.design import RESOLUTION, LinearDesign
 from tests.inference.regression.problems import moments
 
@@ -294,6 +296,8 @@ def test_the_share_that_is_prior_is_a_ratio_of_variances(method):
     for bad in (np.eye(4), np.full((5, 5), math.nan)):
         with pytest.raises(dg.errors.InferenceError, match="prior's covariance"):
             replace(made, prior_covariance=bad)
+    with pytest.raises(dg.errors.InferenceError, match="above 0"):
+        replace(made, prior_covariance=np.zeros((5, 5)))
 
 
 def test_intercept_or_not():
@@ -373,6 +377,36 @@ def test_draws_fit_their_design():
         dg.results.RegressionDraws(DESIGN, np.full((3, 5), math.nan), np.ones(3), "plug-in")
     with pytest.raises(dg.errors.InferenceError, match="above 0"):
         dg.results.RegressionDraws(DESIGN, np.zeros((3, 5)), np.zeros(3), "plug-in")
+
+
+@pytest.mark.parametrize("averages", [np.zeros(5), np.full(6, 1.1), np.full(6, math.nan)])
+def test_averages_fit_the_design(averages):
+    with pytest.raises(dg.errors.InferenceError, match="averages must be numbers from -1 to 1"):
+        dg.results.RegressionDraws(DESIGN, np.zeros((3, 5)), np.ones(3), "plug-in", averages=averages)
+
+
+@pytest.mark.parametrize("gaussian", [False, True])
+@pytest.mark.parametrize("degrees", [5.0, math.inf])
+def test_the_target_average_is_that_of_its_own_sum(gaussian, degrees):
+    """The mean of prior times noise by quadrature, whatever all other sums say: near the released one where noise is
+    small, and the prior's where it drowns all."""
+    prior = dg.RegressionPrior(typical=70, degrees=degrees)
+    deviation, law = 0.3 * 0.4, scipy.stats.norm if gaussian else scipy.stats.laplace
+    for scale in (0.01, 300.0, 1e6):
+        model = as_model(released(scale, gaussian=gaussian), prior, DESIGN)
+        seen, width = (one[model.layout.target[0]] for one in (model.noise.observed, model.noise.scale))
+
+        def weight(average, seen=seen, width=width):
+            before = scipy.stats.norm if math.isinf(degrees) else scipy.stats.t(degrees)
+            return before.pdf((average - 0.4) / deviation) * law.pdf((average - seen) / width)
+
+        ends = np.clip([seen - 30 * width, seen, 0.4, seen + 30 * width], -1, 1)
+        parts = [[scipy.integrate.quad(f, *pair)[0] for pair in itertools.pairwise(np.unique(ends))]
+                 for f in (weight, lambda a: a * weight(a))]  # fmt: skip
+        expected = sum(parts[1]) / sum(parts[0])
+        found = target_average(model, 0.4)
+        assert found == pytest.approx(expected, abs=1e-4)
+        assert scale == 300 or abs(found - (seen if scale < 1 else 0.4)) < 0.05
 
 
 @pytest.mark.parametrize("probability", [0, 1, -0.1, 1.5, math.nan, True, "0.9"])

@@ -9,12 +9,13 @@ PUBLIC = f"{CHAINS}::test_chains_agree_with_enumeration_where_n_is_public"
 PLANNED = "estimators/classifier.py"
 FITS = "tests/estimators/test_classifier.py"
 ONCE = f"{FITS}::test_one_charge_pays_for_all_parts"
+DROWNED = f"{FITS}::test_where_features_would_drown_half_of_the_charge_counts_the_label"
 CHARGED = "        scope = self.charged(any_tables(codes, self.domain))\n"
 PURSE = (
     "        purse = Budget(self.epsilon, self.delta, unit=self.budget.unit, "
     'accounting="gdp" if self.delta else "basic")\n'
 )
-FIRST = "        first = release(count(codes, self.label()), self.share(LABEL), budget=purse, noise=self.noise)\n"
+FIRST = "        measured = [release(count(codes, self.label()), self.share(LABEL), budget=purse, noise=self.noise)]\n"
 LOSS = (
     "tests/contract/test_estimators.py::test_no_loss_is_above_the_claim"
     "[PrivateClassifier: 2 variables, delta 0, up to 2 rows, n 1000000: add-remove one row of one person]"
@@ -46,9 +47,16 @@ MUTANTS = (
     Mutant(
         "a classifier's tables that forget the label's share",
         PLANNED,
-        "part = 1 - LABEL - (JUDGED if parts else 0)",
-        "part = 1 - (JUDGED if parts else 0)",
+        "self._rows_in(measured[0]), 1 - LABEL",
+        "self._rows_in(measured[0]), Fraction(1)",
         (ONCE,),
+    ),
+    Mutant(
+        "a classifier's tables that forget its label's second counts",
+        PLANNED,
+        "self._rows_in(measured[-1]), part - more",
+        "self._rows_in(measured[-1]), part",
+        (DROWNED,),
     ),
     Mutant(
         "bins of scores from private rows",

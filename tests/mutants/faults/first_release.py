@@ -1126,6 +1126,13 @@ MUTANTS = (
         ("tests/models/test_regression.py::test_mean_and_deviation_and_interval_are_those_of_the_mixture",),
     ),
     Mutant(
+        "slopes of noise kept in predictions",
+        "models/regression.py",
+        "if evidence[best] > LEAST_EVIDENCE else",
+        "if evidence[best] > -LEAST_EVIDENCE else",
+        ("tests/models/test_regression.py::test_slopes_are_those_of_a_narrower_prior",),
+    ),
+    Mutant(
         "a regression's prior chosen from the data",
         "estimators/regression.py",
         "            prior.centre(design)\n",
