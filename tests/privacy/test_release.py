@@ -199,6 +199,7 @@ GIVEN_A_GENERATOR = (
     "network/prior",
     "network/public",
     "network/queries",
+    "network/scatter",
     "queries/buckets",
     "regression/chain",
     "regression/posterior",

@@ -42,7 +42,7 @@ COUNT_DRAWS = "tests/inference/counts/test_dirichlet_multinomial.py"
 
 AUGMENTATION = "tests/inference/network/test_by_records.py"
 ENUMERATED = f"{AUGMENTATION}::test_all_record_multisets_enumerated"
-LOOPS = "tests/inference/markov/test_loops.py"
+LOOPS, SCATTER = "tests/inference/markov/test_loops.py", "tests/inference/network/test_scatter.py"
 PERSONS, MARKOV = "tests/statistics/rows/test_persons.py", "tests/inference/markov/test_latent.py"
 MARKOV_MODEL = "tests/models/test_hmm.py"
 LABEL_SCORES = "tests/models/test_label_scores.py"
@@ -235,6 +235,14 @@ MUTANTS = (
         "    gain += log_rising(wins, gets + many) - log_rising(wins, gets)\n",
         "",
         (f"{ENUMERATED}[laplace-2]",),
+    ),
+    Mutant(
+        "levels that exchange records whatever their concentrations",
+        "inference/network/_kernels.py",
+        "    gain = log_rising(before, theirs) - log_rising(before, mine)\n"
+        "    gain += log_rising(after, mine) - log_rising(after, theirs)\n",
+        "    gain = 0.0\n",
+        (f"{SCATTER}::test_a_row_whose_records_share_one_level_reaches_another",),
     ),
     Mutant(
         "step sizes adapted after burn-in",

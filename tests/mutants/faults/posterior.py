@@ -9,7 +9,7 @@ HOLES = "tests/inference/network/test_holes.py"
 PUBLIC = "tests/inference/network/test_public.py"
 RECORDS, TABLES = "tests/inference/network/test_by_records.py", "tests/inference/network/test_by_tables.py"
 NORMAL, CHAIN = "tests/inference/network/test_by_normal.py", "tests/inference/counts/test_table_chain.py"
-AUDIT = "tests/test_audit.py"
+AUDIT, SCATTER = "tests/test_audit.py", "tests/inference/network/test_scatter.py"
 
 CONSISTENCY = "tests/inference/network/test_consistency.py"
 
@@ -226,6 +226,27 @@ MUTANTS = (
         "layout.prior[cell] = concentration * centre[(cell - first) % levels]",
         "pass",
         (f"{RECORDS}::test_concentrations_and_centres_enumerated[laplace]",),
+    ),
+    Mutant(
+        "centres that move without their prior",
+        "inference/network/scatter.py",
+        "        made.log_ratio[:] += row_sums(spread * step - held * np.expm1(step), self._sizes)\n",
+        "",
+        (f"{SCATTER}::test_moves_keep_the_prior",),
+    ),
+    Mutant(
+        "records that leave their level for any other",
+        "inference/network/_kernels.py",
+        "            left -= max(0.0, proposed[k] - theta[k])",
+        "            left -= total / levels",
+        (f"{SCATTER}::test_records_follow_their_tables_and_as_few_move_as_need_to",),
+    ),
+    Mutant(
+        "concentrations that move given counts alone",
+        "inference/network/by_records.py",
+        "self._following is None and i % EVERY == 0:",
+        "self._following is None and i < 0:",
+        (f"{SCATTER}::test_a_concentration_that_noise_hides_mixes",),
     ),
     Mutant(
         "Gaussian noise on moments read as Laplace noise",
