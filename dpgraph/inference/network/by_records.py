@@ -303,7 +303,7 @@ class RecordChain:
             for (layout, mine, room), many in zip(latent, proposed, strict=True):
                 compiled(_kernels.settled)(layout, mine.records, mine.residual, mine.counts, v, many, accepted, room)
             if accepted:
-                scatter.take(k, proposal, prior, theta)
+                scatter.take(int(k), proposal, prior, theta)
 
     def keep(self, draw: int) -> None:
         """Keeps the tables and the number of rows."""
