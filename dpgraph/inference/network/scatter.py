@@ -16,6 +16,7 @@ from dpgraph.inference._kernels import compiled
 from dpgraph.inference.network import _kernels
 from dpgraph.inference.network._kernels import FOLLOWS, LEVELS, THETA, Layout
 from dpgraph.inference.network.prior import HierarchicalPrior, Walk, order_of
+from dpgraph.inference.simplex import log_gammas
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Integers, Reals
 
@@ -81,10 +82,8 @@ class Scatter:
 
         ``prior`` and ``theta`` are the present flat ones; the way back is as likely.
         """
-        made, many = (
-            Proposal(prior.copy(), theta.copy(), self._centres.copy(), np.zeros(self.movable.size)),
-            self.movable.size,
-        )
+        many = self.movable.size
+        made = Proposal(prior.copy(), theta.copy(), self._centres.copy(), np.zeros(many))
         if not many:
             return made
         grid, cells, kind = self._hierarchy.grid, np.concatenate(self._cells), rng.integers(0, 3, many)
@@ -101,7 +100,9 @@ class Scatter:
         concentration = np.repeat(np.repeat(grid[np.clip(place, 0, grid.size - 1)], self._rows), self._widths)
         after = np.maximum(concentration * row_shares(weight, self._widths), SMALLEST)
         made.prior[cells] = np.where(prior[cells] > 0, after, 0.0)
-        made.tables[cells] = same_quantiles(rng, theta[cells], prior[cells], made.prior[cells], self._widths)
+        tables = same_quantiles(rng, theta[cells], prior[cells], made.prior[cells], self._widths)
+        made.tables[cells] = tables
+        made.log_ratio[row_sums(~np.isfinite(tables), np.array([one.size for one in self._cells])) > 0] = -np.inf
         return made
 
     def take(self, k: int, proposal: Proposal, prior: Reals, theta: Reals) -> None:
@@ -117,12 +118,12 @@ def same_quantiles(rng: np.random.Generator, theta: Reals, before: Reals, after:
     A row times a gamma variable of its whole concentration is independent gamma variables, one for each level; each
     becomes the same quantile of its new law. All are flat; rows lie one after another and have ``sizes`` levels, of
     which those of concentration 0 cannot be. Tiny values go by logarithms, where the law is a power of the value; one
-    that is 0 by rounding is drawn below the smallest number.
+    that is 0 by rounding is drawn below the smallest number. A row with a quantile too near 1 is nan, there and back.
     """
     may = before > 0
     theta, old, new = theta[may], before[may], after[may]
-    whole = np.log(rng.standard_gamma(row_sums(before, sizes)))
-    with np.errstate(divide="ignore"):
+    whole = log_gammas(row_sums(before, sizes), rng)
+    with np.errstate(divide="ignore", invalid="ignore"):
         rounded = LEAST + np.log1p(-rng.random(theta.size)) / old
         logs = np.where(theta > 0, np.log(theta), rounded) + np.repeat(whole, sizes)[may]
         low, high = gammainc(old, np.exp(logs)), gammaincc(old, np.exp(logs))
@@ -131,7 +132,8 @@ def same_quantiles(rng: np.random.Generator, theta: Reals, before: Reals, after:
         power = (log_low + gammaln(new + 1.0)) / new
         found = np.full(before.size, -np.inf)
         found[may] = np.where(power < POWER, power, np.log(value))
-    return row_shares(np.exp(found - np.repeat(np.maximum.reduceat(found, np.cumsum(sizes) - sizes), sizes)), sizes)
+        largest = np.repeat(np.maximum.reduceat(found, np.cumsum(sizes) - sizes), sizes)
+        return row_shares(np.exp(found - largest), sizes)
 
 
 def row_sums(values: Reals, sizes: Integers) -> Reals:

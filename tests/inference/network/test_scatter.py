@@ -74,6 +74,16 @@ def test_quantiles_stay_and_rows_stay_tables():
     assert (again.reshape(-1, 3)[:, 1] == 0).all()
 
 
+@pytest.mark.parametrize("prior", [HierarchicalPrior(1e-3, 1e-3, 1), HierarchicalPrior(1e3, 1e3, 1)], ids=str)
+def test_extreme_laws_leave_tables_of_probabilities(prior):
+    """Rows far from what their law says, and laws that put all on one level: a chain goes on, its tables sum to 1."""
+    chain = chain_of(np.array([[5000, 0, 10], [0, 5000, 10]]), 1, 5, hierarchy=prior)
+    for i in range(30):
+        chain.sweep(i)
+        assert np.isfinite(chain._theta).all()
+        np.testing.assert_allclose(np.add.reduceat(chain._theta, [0, 3, 5, 7]), 1.0)
+
+
 def test_records_follow_their_tables_and_as_few_move_as_need_to():
     """40 000 records of one variable, from a table to another: their levels follow it, and min(p, q) of them stay."""
     rng, n = np.random.default_rng(2), 40_000
