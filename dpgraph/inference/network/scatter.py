@@ -46,7 +46,7 @@ class Proposal:
 class Scatter:
     """The centres and concentrations of a chain's tables under a hierarchical prior.
 
-    ``movable`` has the numbers of the variables that ``propose`` moves: of several rows that scatter about one centre.
+    ``movable`` has the numbers of the variables that ``propose`` moves: their tables have several rows and one centre.
     """
 
     def __init__(self, hierarchy: HierarchicalPrior, network: Network, layout: Layout) -> None:
@@ -106,7 +106,7 @@ class Scatter:
         return made
 
     def take(self, k: int, proposal: Proposal, prior: Reals, theta: Reals) -> None:
-        """Takes what is proposed for the k-th variable that moves, in place."""
+        """Sets the prior, the table and the centre of the k-th variable that moves to the proposed ones, in place."""
         cells, shares = self._cells[k], self._shares[k]
         prior[cells], theta[cells] = proposal.prior[cells], proposal.tables[cells]
         self._centres[shares] = proposal.centres[shares]
