@@ -8,54 +8,69 @@ from scipy.special import gammaln
 import dpgraph as dg
 from dpgraph.inference.chains import Plan, effective_size
 from dpgraph.inference.network import _kernels
-from dpgraph.inference.network.by_records import RecordChain, draw_rows, kernel_layout, row_sizes
+from dpgraph.inference.network.by_records import RecordChain, draw_by_records, draw_rows, kernel_layout, row_sizes
 from dpgraph.inference.network.evidence import Evidence, MeasuredTable, concentration_tables
 from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.scatter import Scatter, same_quantiles
 from dpgraph.privacy.noise import DiscreteLaplace
+from tests.inference.network.test_by_records import HIERARCHY as ENUMERATED
+from tests.inference.network.test_by_records import LAPLACE, assert_agree, enumerated, simulated, uneven
 
 NETWORK = dg.Network.of({"a": [0, 1, 2, 3], "b": [0, 1, 2], "c": [0, 1]}, {"b": ["a"], "c": ["a", "b"]})
 LAYOUT = kernel_layout(Evidence(NETWORK, (), 0), concentration_tables(NETWORK, 1.0))
-SIZES = row_sizes(LAYOUT)
 HIERARCHY = HierarchicalPrior()
-B, C = slice(4, 16), slice(16, 40)
-
-
-def drawn_from_the_prior(rng):
-    """A scatter whose centres and concentrations are as before any row, with the flat prior and tables."""
-    scatter, prior = Scatter(HIERARCHY, NETWORK, LAYOUT), LAYOUT.prior.copy()
-    for cells, shares in ((B, slice(4, 7)), (C, slice(7, 9))):
-        levels = shares.stop - shares.start
-        scatter._centres[shares] = rng.dirichlet(np.ones(levels))
-        prior[cells] = rng.choice(HIERARCHY.grid) * np.tile(
-            scatter._centres[shares], (cells.stop - cells.start) // levels
-        )
-    return scatter, prior, draw_rows(rng, prior, SIZES)
-
-
-def state(scatter, prior, theta):
-    return np.concatenate([np.log([prior[4:7].sum(), prior[16:18].sum()]), scatter._centres[4:], theta])
 
 
 @pytest.mark.proof
 def test_moves_keep_the_prior():
-    """20 moves of 2000 states that were drawn from it; a false alarm of any of the 47 numbers has a chance of 1e-6.
+    """300 variables of two levels and three rows, from the prior on: their averages over 2500 moves are the prior's.
 
-    Power: the numbers differ from those before the moves, and without the ratio of the centres' prior they do not
-    pass (a planted fault).
+    Variables are independent, so each number is a t-test of 300 averages; a false alarm of any has a chance of 1e-6.
+    Power: a variance of centres off by a tenth is 17 standard errors away, one of tables 23; moves without
+    the ratio of the centres' prior do not pass (a planted fault). An exponent of it off by a tenth moves the variance
+    by half a hundredth only, as the centres' sum is drawn anew each time, and is not seen.
     """
-    rng, before, after = np.random.default_rng(0), [], []
-    for _ in range(2000):
-        scatter, prior, theta = drawn_from_the_prior(rng)
-        before.append(state(scatter, prior, theta))
-        for _ in range(20):
-            proposal = scatter.propose(rng, prior, theta)
-            for k in np.flatnonzero(np.log(rng.random(2)) < proposal.log_ratio):
-                scatter.take(k, proposal, prior, theta)
-        after.append(state(scatter, prior, theta))
-    one, other = np.array(before), np.array(after)
-    assert max(np.corrcoef(a, b)[0, 1] for a, b in zip(one.T[:6], other.T[:6], strict=True)) < 0.6
-    assert min(stats.ks_2samp(a, b).pvalue for a, b in zip(one.T, other.T, strict=True)) > 1e-6 / 47
+    names, rng = [f"x{i}" for i in range(300)], np.random.default_rng(0)
+    network = dg.Network.of({"a": [0, 1, 2], **{name: [0, 1] for name in names}}, {name: ["a"] for name in names})
+    layout = kernel_layout(Evidence(network, (), 0), concentration_tables(network, 1.0))
+    scatter, prior, sizes = Scatter(HIERARCHY, network, layout), layout.prior.copy(), row_sizes(layout)
+    first = rng.random(300)
+    scatter._centres[3:] = np.stack([first, 1 - first], axis=1).reshape(-1)
+    prior[3:] = np.repeat(rng.choice(HIERARCHY.grid, 300), 6) * np.tile(scatter._centres[3:].reshape(-1, 2), 3).ravel()
+    theta, seen = draw_rows(rng, prior, sizes), []
+    for _ in range(2500):
+        proposal = scatter.propose(rng, prior, theta)
+        for k in np.flatnonzero(np.log(rng.random(300)) < proposal.log_ratio):
+            scatter.take(k, proposal, prior, theta)
+        place, entry = np.log(prior[3:].reshape(-1, 6)[:, :2].sum(axis=1)), theta[3:].reshape(-1, 6)[:, 0]
+        centre = scatter._centres[3:].reshape(-1, 2)[:, 0]
+        seen.append(np.stack([centre, (centre - 0.5) ** 2, place, place**2, entry, (entry - 0.5) ** 2]))
+    grid = np.log(HIERARCHY.grid)
+    spread = 1 / 12 + (1 / (1 + HIERARCHY.grid)).mean() / 6  # of an entry: of its centre, and about it
+    exact = [0.5, 1 / 12, grid.mean(), (grid**2).mean(), 0.5, spread]
+    averages = np.mean(seen, axis=0)
+    assert np.corrcoef(seen[0][0], seen[-1][0])[0, 1] < 0.5
+    assert stats.ttest_1samp(averages, np.array(exact)[:, None], axis=1).pvalue.min() > 1e-6 / 6
+
+
+@pytest.mark.proof
+def test_many_moves_keep_the_enumerated_posterior(monkeypatch):
+    """Every multiset of four records, with ten such moves in each sweep.
+
+    Power: moves that are accepted whatever the noise says do not pass (a planted fault).
+    """
+    sweep = RecordChain.sweep
+
+    def often(self, i):
+        sweep(self, i)
+        for _ in range(10):
+            self._rescatter(self._scatter)
+
+    monkeypatch.setattr(RecordChain, "sweep", often)
+    concentration = uneven(LAPLACE.network)
+    exact, _ = enumerated(LAPLACE, concentration, [4], ENUMERATED)
+    settings = {"rng": np.random.default_rng(13), "draws": 2000, "burn_in": 100, "hierarchy": ENUMERATED}
+    assert_agree(simulated(draw_by_records(LAPLACE, concentration, **settings), LAPLACE), exact)
 
 
 def test_quantiles_stay_and_rows_stay_tables():
@@ -127,21 +142,21 @@ def test_a_concentration_that_noise_hides_mixes():
 
 
 def test_a_row_whose_records_share_one_level_reaches_another():
-    """40 records of one row, nearly all of one level by the prior, and noise that does not say of which.
+    """40 records of one row, nearly all of one level by the prior, and noise that hardly says of which.
 
     The share of sweeps with most records in the first level is the enumerated one, within five standard errors of a
-    chain that seldom changes. Power: were levels to exchange records whatever their concentrations it would be near a
-    half, 12 standard errors away; without exchanges the chain stays where it is.
+    chain that seldom changes, .47. Power: it would be .73 if levels exchanged records whatever their concentrations,
+    and .25 whatever the noise says (planted faults); without exchanges the chain stays where it is.
     """
     concentration, count = np.array([[0.01], [0.03]]), np.arange(41)
     log = gammaln(0.01 + count) - gammaln(count + 1.0) + gammaln(0.03 + 40 - count) - gammaln(41.0 - count)
-    law = np.exp(log - 2 * np.abs(count - 20) / 40)
+    law = np.exp(log - 2 * np.abs(count - 30) / 40)
     exact = law[21:].sum() / law.sum()
-    chain, seen = chain_of(np.array([[20], [20]]), 40, 4, concentration), []
-    for i in range(8000):
+    chain, seen = chain_of(np.array([[30], [10]]), 40, 4, concentration), []
+    for i in range(16_000):
         chain.sweep(i)
         seen.append(chain.latent[0].counts[-2] > 20)
     kept = np.array(seen[200:], float)
     size = effective_size(kept[None, :, None])[0]
-    assert size > 300
+    assert size > 600
     assert abs(kept.mean() - exact) < 5 * np.sqrt(exact * (1 - exact) / size)

@@ -235,6 +235,22 @@ MUTANTS = (
         (f"{SCATTER}::test_moves_keep_the_prior",),
     ),
     Mutant(
+        "concentrations that move whatever the noise says",
+        "inference/network/by_records.py",
+        "                gain += change\n",
+        "",
+        (f"{SCATTER}::test_many_moves_keep_the_enumerated_posterior",),
+    ),
+    Mutant(
+        "levels that exchange records whatever the noise says",
+        "inference/network/_kernels.py",
+        "    gain += turned(rng, layout, theta, records, residual, v, high, start[one], mine, 0, room)\n"
+        "    gain += turned(rng, layout, theta, records, residual, v, low, start[other], theirs, mine, room)\n",
+        "    turned(rng, layout, theta, records, residual, v, high, start[one], mine, 0, room)\n"
+        "    turned(rng, layout, theta, records, residual, v, low, start[other], theirs, mine, room)\n",
+        (f"{SCATTER}::test_a_row_whose_records_share_one_level_reaches_another",),
+    ),
+    Mutant(
         "records that leave their level for any other",
         "inference/network/_kernels.py",
         "            left -= max(0.0, proposed[k] - theta[k])",
