@@ -15,8 +15,9 @@ from typing import Any
 COMPILING = "compiling the sampler once, about {seconds} s"
 #: Processor seconds that loops take to compile, of those that take more than two (``benchmarks/cold_start.py``).
 SECONDS = {
-    "classifier.loops.sweep": 7, "network._kernels.sweep": 4, "regression._kernels.trajectories": 5,
-    "markov.loops.switch": 6, "markov.effects.every_move": 7, "markov._kernels.gibbs": 3,
+    "classifier.loops.sweep": 7, "network._kernels.sweep": 4, "counts._kernels.follow": 4,
+    "regression._kernels.trajectories": 5, "markov.loops.switch": 6, "markov.effects.every_move": 7,
+    "markov._kernels.gibbs": 3,
 }  # fmt: skip
 
 

@@ -22,6 +22,8 @@ LINEAR, QUADRATIC, STEP, START, SIZE = range(5)
 NEAR = 8
 #: How often two cells change places.
 SWAPS = 0.2
+#: Sweeps for each move of a factor with counts; it goes 1, 2, 4, ... places on its grid, of so many leaps.
+EVERY, LEAPS = 2, 4
 #: A count is never above this.
 MOST = 1 << 50
 
@@ -228,6 +230,93 @@ def factor_log(problem: MarginProblem, counts: Integers, total: int, factor: flo
     return log
 
 
+def log_gamma(rng: np.random.Generator, shape: float) -> float:
+    """The logarithm of a gamma draw, whose shape may be tiny."""
+    return math.log(rng.standard_gamma(shape + 1.0)) + math.log(1.0 - rng.random()) / shape
+
+
+def log_sum(one: float, other: float) -> float:
+    """The logarithm of the sum of two numbers, of which logarithms are given."""
+    return max(one, other) + math.log1p(math.exp(-abs(one - other)))
+
+
+def normalised(logs: Reals) -> None:
+    """Logarithms become shares of the sum, in place."""
+    most, total = -math.inf, 0.0
+    for log in logs:
+        most = max(most, log)
+    for cell in range(logs.size):
+        logs[cell] = math.exp(logs[cell] - most)
+        total += logs[cell]
+    for cell in range(logs.size):
+        logs[cell] /= total
+
+
+def shares_drawn(
+    rng: np.random.Generator, problem: MarginProblem, counts: Integers, old: float, new: float, shares: Reals
+) -> None:
+    """The cells' shares given the counts, and shares that go along where the factor is new, shape (2, cells), in place.
+
+    Shares times a gamma variable of their whole concentration are independent gamma variables. One becomes larger by
+    another gamma variable, or smaller by a beta variable, so that it has the new law and the way back is as likely.
+    """
+    for cell in range(counts.size):
+        own = log_gamma(rng, old * problem.prior[cell] + counts[cell])
+        other = log_gamma(rng, abs(new - old) * problem.prior[cell])
+        shares[0, cell] = own
+        if new > old:
+            shares[1, cell] = other
+        else:
+            kept = log_gamma(rng, new * problem.prior[cell])
+            shares[1, cell] = own + kept - log_sum(kept, other)
+    if new > old:
+        total = shares[0, 0]
+        for cell in range(1, counts.size):
+            total = log_sum(total, shares[0, cell])
+        whole = log_gamma(rng, old * problem.prior.sum())
+        for cell in range(counts.size):
+            shares[1, cell] = log_sum(shares[0, cell] - total + whole, shares[1, cell])
+    normalised(shares[0])
+    normalised(shares[1])
+
+
+def rescaled(rng: np.random.Generator, problem: MarginProblem, counts: Integers, rest: Reals, factor: Integers) -> None:
+    """Proposes another factor, shares that go along, and counts whose rows keep their cell as likely as both allow.
+
+    Given the counts alone a factor hardly moves, as they were drawn under it (proofs.md P134).
+    """
+    to = int(factor[0]) + (1 if rng.random() < 0.5 else -1) * (1 << int(LEAPS * rng.random()))
+    if to < 0 or to >= problem.grid.size:
+        return
+    shares, change, moved = np.empty((2, counts.size)), np.zeros(counts.size, np.int64), np.empty(rest.size)
+    shares_drawn(rng, problem, counts, float(problem.grid[factor[0]]), float(problem.grid[to]), shares)
+    left, room, log = 0, 0.0, 0.0
+    for cell in range(counts.size):
+        room += max(0.0, shares[1, cell] - shares[0, cell])
+        if shares[1, cell] < shares[0, cell]:
+            change[cell] = -rng.binomial(counts[cell], 1.0 - shares[1, cell] / shares[0, cell])
+            left -= change[cell]
+    for at in range(rest.size):
+        moved[at] = rest[at]
+    for cell in range(counts.size):
+        more = shares[1, cell] - shares[0, cell]
+        if left > 0 and more > 0.0:
+            change[cell] = rng.binomial(left, min(1.0, more / room))
+            left -= change[cell]
+            room -= more
+        for m in range(problem.places.shape[0]):
+            moved[problem.places[m, cell]] -= change[cell]
+    for at in range(rest.size):
+        if moved[at] != rest[at]:
+            log += noise_log(problem, problem.laws[at], moved[at]) - noise_log(problem, problem.laws[at], rest[at])
+    if left == 0 and (log >= 0 or rng.random() < math.exp(log)):
+        for cell in range(counts.size):
+            counts[cell] += change[cell]
+        for at in range(rest.size):
+            rest[at] = moved[at]
+        factor[0] = to
+
+
 def partner(rng: np.random.Generator, problem: MarginProblem, one: int) -> int:
     """Another cell: half of the time one that is near in size, else any, full ones more often; whatever the counts."""
     cells = problem.rank.size
@@ -277,6 +366,8 @@ def follow(
             log -= factor_log(problem, counts, total, float(problem.grid[factor[0]]))
             if log >= 0 or rng.random() < math.exp(log):
                 factor[0] = to
+            if sweep % EVERY == 0:
+                rescaled(rng, problem, counts, rest, factor)
         if sweep >= burn_in and (sweep - burn_in + 1) % thin == 0:
             drawn[(sweep - burn_in) // thin] = counts
             factors[(sweep - burn_in) // thin] = factor[0]

@@ -49,20 +49,36 @@ def margin_chain(
     Counts have shape (draws, cells) and add up to n where it is known, else n is flat beforehand. ``concentration`` has
     the Dirichlet concentrations up to one of ``factors``. The chain begins at ``start``, any real numbers.
     """
-    alpha = np.ascontiguousarray(concentration, np.float64).reshape(-1)
+    problem = margin_problem(measured, concentration, n, start, np.ones(1) if factors is None else factors)
     counts = whole(start.reshape(-1), n)
-    values = np.concatenate([margin.values for margin in measured])
+    rest = np.concatenate([margin.values for margin in measured])
+    rest -= sum(np.bincount(one, counts, rest.size) for one in problem.places)
+    factor = np.array([problem.grid.size // 2])
+    burn_in = [BURN_IN]
+
+    def drawn(rng: np.random.Generator, size: int) -> tuple[Integers, Reals]:
+        made, chosen = np.zeros((size, counts.size), np.int64), np.zeros(size, np.int64)
+        first = burn_in.pop() if burn_in else 0
+        compiled(_kernels.follow)(rng, problem, counts, rest, factor, made, chosen, first, thin)
+        return made, problem.grid[chosen]
+
+    return drawn
+
+
+def margin_problem(
+    measured: Sequence[NoisyMargin], concentration: Reals, n: int | None, start: Reals, factors: Reals
+) -> _kernels.MarginProblem:
+    """What the loops read; arguments as of ``margin_chain``."""
     ends = np.cumsum([0, *(margin.values.size for margin in measured)])[:-1]
-    places = np.stack([at + margin.places for at, margin in zip(ends, measured, strict=True)])
     noises = [noise for margin in measured for noise in margin.noises]
     number = {noise: law for law, noise in enumerate(dict.fromkeys(noises))}
     laws, tables = _laws(list(number))
     order = np.argsort(-start.reshape(-1), kind="stable")
     spread = float(sum(margin.noises[0].deviation ** -2 for margin in measured)) ** -0.5
-    problem = _kernels.MarginProblem(
-        prior=alpha,
-        grid=np.ones(1) if factors is None else factors,
-        places=places,
+    return _kernels.MarginProblem(
+        prior=np.ascontiguousarray(concentration, np.float64).reshape(-1),
+        grid=factors,
+        places=np.stack([at + margin.places for at, margin in zip(ends, measured, strict=True)]),
         laws=np.array([number[noise] for noise in noises], np.int64),
         noises=laws,
         tabulated=tables,
@@ -71,17 +87,6 @@ def margin_chain(
         widest=1.0 + min(3.0 * spread, np.inf if n is None else n),
         known=n is not None,
     )
-    rest = values - sum(np.bincount(one, counts, values.size) for one in places)
-    factor = np.array([problem.grid.size // 2])
-    burn_in = [BURN_IN]
-
-    def drawn(rng: np.random.Generator, size: int) -> tuple[Integers, Reals]:
-        made, chosen = np.zeros((size, alpha.size), np.int64), np.zeros(size, np.int64)
-        first = burn_in.pop() if burn_in else 0
-        compiled(_kernels.follow)(rng, problem, counts, rest, factor, made, chosen, first, thin)
-        return made, problem.grid[chosen]
-
-    return drawn
 
 
 def _laws(laws: Sequence[CellNoise]) -> tuple[Reals, Reals]:

@@ -9,6 +9,7 @@ of different rows have latent rows each and take turns, the family counts of the
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -19,6 +20,7 @@ import numpy.typing as npt
 
 from dpgraph.inference._kernels import compiled
 from dpgraph.inference.chains import Plan, TimeLimit, progress_bar, run_chains
+from dpgraph.inference.draws import LEAST_SIZE
 from dpgraph.inference.network import _kernels
 from dpgraph.inference.network._kernels import LEVELS, RECORDS, RESIZES, SHIFTS, THETA, Layout
 from dpgraph.inference.network.draws import PosteriorDraws
@@ -41,6 +43,8 @@ EVERY = 4
 EXCHANGED = 2.0
 #: Given exact counts: steps of concentrations and centres for each draw, and draws before the first that is kept.
 BETWEEN, FORGOTTEN = 5, 20
+#: Fewer draws than this have too small an effective size however long the chains: they do not go on.
+FEWEST = 2 * LEAST_SIZE
 #: Where the accepted and tried moves of each kind stand in a tally.
 MOVES = {"records": RECORDS, "shifts": SHIFTS, "resizes": RESIZES}
 
@@ -60,6 +64,7 @@ def draw_by_records(
     public: PublicRows | None = None,
     seconds: float | None = None,
     patience: float = math.inf,
+    longest: float = 0.0,
 ) -> PosteriorDraws:
     """Draws of every table given the released tables of one data set, or of several with different rows.
 
@@ -68,33 +73,51 @@ def draw_by_records(
     prior of every variable, axes (variable, *parents), above 0; with a ``hierarchy`` only of variables without parents,
     and where chains start. ``public`` are rows that those of the tables may follow, with a hierarchy. After ``seconds``
     chains end with the draws that they have; ``TooSlow`` is raised in burn-in once more than ``patience`` are needed.
+    Chains that have not mixed go on, each time as long again after burn-in, where that takes at most ``longest``
+    seconds in all; of all sweeps as many draws are kept, evenly spread.
     """
     parts = (given,) if isinstance(given, Evidence) else tuple(given)
-    network, plan = parts[0].network, Plan(draws, burn_in, thin)
+    plan, streams, begun = Plan(draws, burn_in, thin), rng.spawn(chains), time.perf_counter()
     limit = TimeLimit(math.inf if seconds is None else seconds, patience)
     with progress_bar(progress, plan.sweeps, "sweeps of each chain") as tick:
         done = run_chains(
             lambda _, own: RecordChain(parts, concentration, plan, passes, hierarchy, own, public),
             plan,
-            rng.spawn(chains),
+            streams,
             tick,
             limit=limit,
         )
     if limit.needed:
         raise TooSlow(limit.needed)
-    kept = min(chain.kept for chain in done)
-    last = np.concatenate([one.records[: one.n] for one in done[0].latent])
+    sampled, stopped = draws * thin, seconds if done[0].kept < draws else None
+    while True:
+        made, spent = _drawn(parts, done, stopped), time.perf_counter() - begun
+        whole = spent * (1 + sampled / (burn_in + sampled))
+        if stopped or len(made) < FEWEST or whole > longest or not (made := made.judged()).note:
+            return made
+        plan = Plan(draws - draws // 2, 0, 2 * plan.thin)
+        for chain in done:
+            chain.go_on(plan)
+        with progress_bar(progress, plan.sweeps, "sweeps more of each chain, as they have not mixed") as tick:
+            done = run_chains(lambda number, _, known=done: known[number], plan, streams, tick)
+        sampled += plan.sweeps
+
+
+def _drawn(given: Sequence[Evidence], chains: Sequence[RecordChain], stopped: float | None) -> PosteriorDraws:
+    """The draws of all chains, which were ``stopped`` after so many seconds."""
+    network, kept = given[0].network, min(chain.kept for chain in chains)
+    last = np.concatenate([one.records[: one.n] for one in chains[0].latent])
     columns = {name: last[:, v].astype(np.int64) for v, name in enumerate(network.order)}
-    means = np.mean([chain.mean / (chain.kept * thin) for chain in done], axis=0)
+    means = np.mean([chain.mean / chain.swept for chain in chains], axis=0)
     return PosteriorDraws(
         network,
-        FrozenMap(tables_from_flat(network, np.stack([chain.theta[:kept] for chain in done]))),
+        FrozenMap(tables_from_flat(network, np.stack([chain.theta[:kept] for chain in chains]))),
         "records",
-        n=None if all(one.n is not None for one in parts) else np.stack([chain.n[:kept] for chain in done]),
+        n=None if all(one.n is not None for one in given) else np.stack([chain.n[:kept] for chain in chains]),
         records=FrozenMap((name, columns[name]) for name in network.domain.names),
         means=FrozenMap(tables_from_flat(network, means)),
-        acceptance=accepted_shares([chain.tally for chain in done]),
-        stopped_after=seconds if kept < draws else None,
+        acceptance=accepted_shares([chain.tally for chain in chains]),
+        stopped_after=stopped,
     )
 
 
@@ -235,8 +258,9 @@ class Following:
 class RecordChain:
     """A chain over the tables and the latent rows of every data set.
 
-    ``theta`` has the flat tables of each of the ``kept`` draws, ``n`` its rows, ``mean`` the sum over sweeps after
-    burn-in of the mean tables given the records and their prior; ``tally`` counts accepted and tried moves in these.
+    ``theta`` has the flat tables of each of the ``kept`` draws, ``n`` its rows, ``mean`` the sum over the ``swept``
+    sweeps after burn-in of the mean tables given the records and their prior; ``tally`` counts accepted and tried moves
+    in these.
     """
 
     def __init__(
@@ -259,6 +283,14 @@ class RecordChain:
         self.latent = [Latent.of(one, concentration, rng, self._sizes.size) for one in given]
         self.theta, self.n = np.empty((plan.draws, self._prior.size)), np.empty(plan.draws, np.int64)
         self.mean, self.tally, self.kept = np.zeros(self._prior.size), np.zeros(6, np.int64), 0
+        self.swept = 0
+
+    def go_on(self, plan: Plan) -> None:
+        """Keeps every second draw, before draws that are twice as many sweeps apart."""
+        half = self.kept // 2
+        for held in (self.theta, self.n):
+            held[:half] = held[1 : 2 * half : 2]
+        self._plan, self.kept = plan, half
 
     def sweep(self, i: int) -> None:
         """Concentrations and centres where they are learned, tables, then the rows of every data set.
@@ -285,6 +317,7 @@ class RecordChain:
             self._rescatter(self._scatter)
         if not burning:
             self.mean += row_shares(prior + self._counts(), self._sizes)
+            self.swept += 1
 
     def _rescatter(self, scatter: Scatter) -> None:
         """Another concentration and centre for each variable in turn, with tables and records that go along."""
@@ -306,9 +339,10 @@ class RecordChain:
                 scatter.take(int(k), proposal, prior, theta)
 
     def keep(self, draw: int) -> None:
-        """Keeps the tables and the number of rows."""
-        self.kept = draw + 1
-        self.theta[draw], self.n[draw] = self._theta, sum(one.n for one in self.latent)
+        """Keeps the tables and the number of rows, after the draws that are there."""
+        del draw
+        self.theta[self.kept], self.n[self.kept] = self._theta, sum(one.n for one in self.latent)
+        self.kept += 1
 
     def _counts(self) -> Integers:
         """The family counts of all latent rows."""

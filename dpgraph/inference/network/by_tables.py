@@ -15,8 +15,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from dpgraph.inference.chains import effective_size
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.margin_chain import NoisyMargin, margin_chain
+from dpgraph.inference.draws import LEAST_SIZE
 from dpgraph.inference.interruption import heed, interruptible, processors, side_by_side
 from dpgraph.inference.network.draws import HeldDraws, PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, concentration_tables, rows_estimate
@@ -40,6 +42,8 @@ HIGHEST, STEPS = 10.0, 25
 WHOLE, TRIED = 4096, 50
 #: Steps of all chains together that make sweeps fewer; the most sweeps for each draw, and of small tables.
 WORK, THIN, THIN_SMALL = 1.2e8, 10, 20
+#: Tables whose learned concentration has not mixed go on, each time as long again, to so many steps if all do.
+LONGEST = 2.4e8
 #: Tables that say the same margin are read one by one up to so many, and more as their average.
 FEW = 4
 #: Of each variable so many tables are read, those with the least noise, besides those that hold the family.
@@ -77,23 +81,41 @@ def _drawn(
     abreast = min(processors(), ABREAST, len(work))
     held = HeldDraws(network, draws, abreast * min(draws * max(work), max(HELD, *work)))
     flat = concentration_tables(network, 1.0)
+    thins = {table: sweeps_each(sum(work), len(work), network.cells(table), draws) for table in homes}
+    longest = LONGEST / sum(network.cells(table) * thin * draws for table, thin in thins.items())
+    longest *= concentration is None and draws >= 2 * LEAST_SIZE
 
-    def draw(item: tuple[tuple[Family, list[str]], np.random.Generator]) -> None:
-        (table, names), stream = item
+    chains: dict[Family, tuple[Callable[[np.random.Generator, int], tuple[Reals, Reals]], Integers]] = {}
+
+    def draw(item: tuple[tuple[Family, int], np.random.Generator]) -> Reals:
+        """All draws of one table, so many times as many sweeps apart as planned; returns the factors of its prior."""
+        (table, every), stream = item
+        names, factors = homes[table], np.empty(draws)
         prior = None if concentration is None else concentration[names[0]].reshape(-1)
-        thin = sweeps_each(sum(work), len(work), network.cells(table), draws)
-        follow, possible = _chain(given, margins, table, prior, thin)
+        follow, possible = chains.pop(table, None) or _chain(given, margins, table, prior, thins[table])
+        if 2 * every <= longest:
+            chains[table] = follow, possible
         cells = {name: np.maximum(margin(possible, table, network.family(name)), 1) * flat[name] for name in names}
-        step = max(1, HELD // (possible.size * thin))
+        step = max(1, HELD // (possible.size * thins[table] * every))
         for first in range(0, draws, step):
             heed()
-            counts, factor = follow(stream, min(step, draws - first))
+            last = min(first + step, draws)
+            counts, factor = (made[every - 1 :: every] for made in follow(stream, every * (last - first)))
+            factors[first:last] = factor
             for name in names:
                 own = cells[name] if concentration is None else concentration[name]
                 after = own * factor.reshape(-1, *[1] * own.ndim) + _within(counts, table, network.family(name))
                 held.draw(name, first, after, stream)
+        return factors
 
-    _each(draw, list(homes.items()), rng)
+    drawn, every = list(homes), 1
+    while drawn:
+        found = _each(draw, [(table, every) for table in drawn], rng)
+        every *= 2
+        sizes = [effective_size(np.log(factors)[None, :, None])[0] for factors in found] if every <= longest else []
+        drawn = [table for table, size in zip(drawn, sizes, strict=False) if size < LEAST_SIZE]
+        for table in drawn:
+            held.forget(homes[table])
     return held.finished("tables")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -169,6 +169,11 @@ class HeldDraws:
         self._tables[name][0, start : start + len(values)] = values
         mean = (concentration / concentration.sum(axis=1, keepdims=True)).sum(axis=0)
         self._means[name] = self._means.get(name, 0.0) + mean / self._draws
+
+    def forget(self, names: Sequence[str]) -> None:
+        """Makes room for other draws of some tables."""
+        for name in names:
+            del self._means[name]
 
     def finished(self, method: str) -> PosteriorDraws:
         """All draws, read-only."""

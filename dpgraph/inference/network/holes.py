@@ -149,7 +149,9 @@ class Holes:
             if getattr(drawn, field) is not None
         }
         parents = {name: [back[one] for one in drawn.network.parents[at]] for name, at in self.places.items()}
-        return replace(drawn, network=Network.of(self.people.domain, parents, self.people.rules), **parts)
+        return replace(
+            drawn, network=Network.of(self.people.domain, parents, self.people.rules), mixing=FrozenMap(()), **parts
+        )
 
     def of_released(self, drawn: PosteriorDraws | DirichletPosterior) -> Any:
         """The people's tables from those of the released network, whose rows without a hole in a family tell of it.

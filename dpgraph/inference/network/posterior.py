@@ -131,6 +131,8 @@ def network_posterior(
         before = concentration if holes is None else holes.concentration(cells)
         if not isinstance(choice(seconds, 0.0)[0], Records):
             settings["patience"] = PATIENCE if seconds > PATIENCE else LATE * PATIENCE
+        if automatic:
+            settings["longest"] = latest(seconds)
         try:
             drawn = draw_by_records(latent, before, **settings, **vars(chosen))
             return replace(drawn if holes is None else holes.of_records(drawn), reason=reason)
@@ -205,7 +207,7 @@ def posterior_beyond_tables(
     given, concentration = evidence_for(network, value), concentration_tables(network, cells)
     settings: dict[str, Any] = dict(vars(method)) if isinstance(method, Records) else {}
     if method == "auto":
-        settings["seconds"] = latest(seconds_of_records(given, Records(), draws))
+        settings["seconds"] = settings["longest"] = latest(seconds_of_records(given, Records(), draws))
     settings |= {"hierarchy": hierarchy, "public": public, "progress": progress}
     if holes is not None:
         holes.warn([given])

@@ -6,17 +6,22 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
+from dpgraph.inference._kernels import compiled
 from dpgraph.inference.chains import effective_size
 from dpgraph.inference.counts import margin_chain as chain_of_margins
 from dpgraph.inference.counts import table_chain
+from dpgraph.inference.counts._kernels import rescaled
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.dirichlet_multinomial import sample_counts
-from dpgraph.inference.counts.margin_chain import NoisyMargin, margin_chain
+from dpgraph.inference.counts.margin_chain import NoisyMargin, margin_chain, margin_problem
 from dpgraph.inference.counts.table_chain import Statistics, draw_table
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace
 
 #: Whole tables are compared state by state: a share off by 6 standard errors of half as many independent draws.
 DRAWS, ERRORS = 30_000, 6.0
+
+#: Concentrations that are possible where one is learned.
+GRID, FACTORS = np.geomspace(0.2, 5.0, 9), np.geomspace(1 / 121, 10, 25)
 
 #: A table of two by two cells: its total, its two margins and its interaction, on a fixed-point grid of 3.
 CONTRASTS = np.array([[1, 1, 1, 1], [1, 1, -1, -1], [1, -1, 1, -1], [1, -1, -1, 1]])
@@ -62,8 +67,8 @@ MARGINS = {
 }  # fmt: skip
 
 
-def enumerated(measured, alpha, n):
-    """Every table that matters, and its posterior probability."""
+def enumerated(measured, alpha, n, *, scaled=False):
+    """Every table that matters, and its posterior probability, or one in proportion that alpha is compared by."""
     most = n if n is not None else {1: 90, 2: 25, 4: 12}[len(alpha)]
     tables = np.array([t for t in product(range(most + 1), repeat=len(alpha)) if n is None or sum(t) == n])
     log = (gammaln(alpha + tables) - gammaln(tables + 1)).sum(axis=1)
@@ -74,9 +79,10 @@ def enumerated(measured, alpha, n):
         for one in measured:
             sums = tables @ (one.places[:, None] == np.arange(len(one.values)))
             log += one.noises[0].log(one.values - sums).sum(axis=1)
-    if n is None:
-        total = tables.sum(axis=1)
-        log += gammaln(total + 1) - gammaln(total + alpha.sum())
+    total = tables.sum(axis=1)
+    log += gammaln(total + 1) - gammaln(total + alpha.sum())
+    if scaled:
+        return tables, np.exp(log + gammaln(alpha.sum()) - gammaln(alpha).sum())
     weight = np.exp(log - log.max())
     return tables, weight / weight.sum()
 
@@ -117,6 +123,46 @@ def test_plain_and_compiled_loops_make_the_same_draws(plain, case):
     plain(table_chain)
     plain(chain_of_margins)
     np.testing.assert_array_equal(draw(*given, np.random.default_rng(0), 3), fast)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("case", ["two versions", "rows and columns", "unknown total"])
+def test_many_moves_of_a_factor_keep_the_enumerated_posterior(case):
+    """Exact draws of a table and a factor, moved twelve times each, have the shares that they had."""
+    measured, alpha, n = MARGINS[case]
+    parts = [enumerated(measured, factor * alpha, n, scaled=True) for factor in GRID]
+    tables, weights = parts[0][0], np.stack([weight for _, weight in parts])
+    weights /= weights.sum()
+    rng, many = np.random.default_rng(5), 10_000
+    problem = margin_problem(measured, alpha, n, np.full(len(alpha), 2.0), GRID)
+    values = np.concatenate([one.values for one in measured])
+    number = {tuple(table): i for i, table in enumerate(tables.tolist())}
+    share, moves = np.zeros(weights.shape), 0
+    for state in rng.choice(weights.size, many, p=weights.reshape(-1)).tolist():
+        factor, counts = np.array([state // len(tables)]), tables[state % len(tables)].copy()
+        rest = values - sum(np.bincount(one, counts, values.size) for one in problem.places)
+        for _ in range(12):
+            before = factor[0]
+            compiled(rescaled)(rng, problem, counts, rest, factor)
+            moves += factor[0] != before
+        share[factor[0], number[tuple(counts.tolist())]] += 1 / many
+        left = values - sum(np.bincount(one, counts, values.size) for one in problem.places)
+        assert np.abs(rest - left).max() < 1e-9
+    for axis in ((), (0,), (1,)):
+        wanted = weights.sum(axis=axis)
+        assert (np.abs(share.sum(axis=axis) - wanted) <= ERRORS * np.sqrt(wanted / many) + 20 / many).all()
+    assert moves > many
+
+
+def test_a_factor_that_noise_hides_mixes():
+    """121 cells, noise of 600 in 5000 rows: 400 draws count as 63 on average of 8 tables, given counts alone as 5."""
+    rng = np.random.default_rng(2)
+    noisy = 5000 * rng.dirichlet(np.full(121, 0.3)) + rng.laplace(0, 600, 121)
+    follow = margin_chain(
+        [said(np.arange(121), np.rint(noisy), 600.0)], np.ones(121), 5000, np.maximum(noisy, 0), factors=FACTORS
+    )
+    _, factors = follow(rng, 400)
+    assert effective_size(np.log(factors)[None, :, None])[0] > 30
 
 
 @pytest.mark.proof

@@ -1,7 +1,8 @@
 """Draws by record augmentation against the whole posterior enumerated, and the compiled sweep against the plain one."""
 
 import threading
-from itertools import combinations, pairwise
+from itertools import combinations, count, pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,8 +10,10 @@ from scipy import stats
 from scipy.special import gammaln, logsumexp
 
 import dpgraph as dg
+from dpgraph.inference import draws as draws_module
 from dpgraph.inference import interruption
 from dpgraph.inference._kernels import compiled
+from dpgraph.inference.chains import Plan
 from dpgraph.inference.network import _kernels, by_records
 from dpgraph.inference.network.by_records import draw_by_records
 from dpgraph.inference.network.evidence import (
@@ -320,6 +323,42 @@ def test_draws_repeat_with_the_generator_and_chains_differ():
     assert not np.array_equal(one.tables["b"][0], one.tables["b"][1])
     assert one.method == "records"
     assert one.latent_tables().n == 4
+
+
+@pytest.mark.proof
+def test_chains_that_have_not_mixed_go_on_and_keep_the_enumerated_posterior(monkeypatch):
+    """Three rounds by a clock that counts its readings: a draw is kept of every eighth sweep."""
+    clock, concentration, settings = count(), uneven(CHAIN), {"draws": 4_000, "burn_in": 0}
+    monkeypatch.setattr(by_records, "time", SimpleNamespace(perf_counter=clock.__next__))
+    monkeypatch.setattr(draws_module, "MOST_R_HAT", 0.9)
+    drawn = draw_by_records(LAPLACE, concentration, rng=np.random.default_rng(12), longest=6, **settings)
+    assert next(clock) == 5
+    exact, _ = enumerated(LAPLACE, concentration, [4])
+    assert_agree(simulated(drawn, LAPLACE), exact)
+    assert np.abs(drawn.means["b"] - drawn.flat("b").mean(axis=0)).max() < 0.01
+
+
+def test_every_second_draw_stays_where_chains_go_on(monkeypatch):
+    monkeypatch.setattr(draws_module, "MOST_R_HAT", 0.9)
+    plans, go_on = [], by_records.RecordChain.go_on
+
+    def told(chain, plan):
+        before = chain.theta.copy()
+        go_on(chain, plan)
+        plans.append(plan)
+        assert (chain.theta[:100] == before[1:201:2]).all()
+        assert chain.kept == 100
+
+    monkeypatch.setattr(by_records.RecordChain, "go_on", told)
+    clock = count()
+    monkeypatch.setattr(by_records, "time", SimpleNamespace(perf_counter=clock.__next__))
+    settings = {"rng": np.random.default_rng(2), "draws": 201, "burn_in": 10, "longest": 4}
+    drawn = draw_by_records(LAPLACE, uneven(CHAIN), **settings)
+    assert plans == 2 * [Plan(101, 0, 2)] + 2 * [Plan(101, 0, 4)]
+    assert drawn.tables["b"].shape[:2] == (2, 201)
+    few = draw_by_records(LAPLACE, uneven(CHAIN), **settings | {"draws": 99, "longest": np.inf})
+    assert len(plans) == 4
+    assert not few.mixing
 
 
 @pytest.mark.proof

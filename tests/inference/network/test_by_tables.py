@@ -315,6 +315,25 @@ def test_a_family_of_large_tables_alone_is_drawn_from_its_sums(monkeypatch):
     assert homes == {("a",): ["a"], ("b", "a"): ["b"], ("c", "a"): ["c"]}
 
 
+def test_tables_that_have_not_mixed_go_on(monkeypatch):
+    """Each time as long again, twice here; not where the concentration is given, or draws are too few to tell."""
+    given = evidence(NoisyCounts(APART, {("a",): [3, 1], ("b",): [2, 2]}, {("a",): LAPLACE, ("b",): LAPLACE}, 4))
+    asked, chain_of = [], by_tables.margin_chain
+
+    def told(*problem, **settings):
+        follow = chain_of(*problem, **settings)
+        return lambda rng, size: asked.append(size) or follow(rng, size)
+
+    monkeypatch.setattr(by_tables, "margin_chain", told)
+    monkeypatch.setattr(by_tables, "effective_size", lambda _: np.zeros(1))
+    monkeypatch.setattr(by_tables, "LONGEST", 4.5 * 2 * 2 * by_tables.THIN * 200)
+    for prior, draws, sizes in ((None, 200, [200, 400, 800]), (uneven(APART), 200, [200]), (None, 199, [199])):
+        asked.clear()
+        drawn = draw_by_tables(given, prior, rng=np.random.default_rng(4), draws=draws)
+        assert sorted(asked) == sorted(2 * sizes)
+        np.testing.assert_allclose(drawn.means["a"], drawn.flat("a").mean(axis=0), atol=0.1)
+
+
 @pytest.mark.parametrize("learned", [True, False])
 def test_draws_do_not_depend_on_how_many_tables_are_drawn_at_once(learned, monkeypatch):
     noisy, made = noisy_of("one table inside another"), []

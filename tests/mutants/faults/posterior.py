@@ -75,9 +75,30 @@ MUTANTS = (
     Mutant(
         "a learned concentration that never moves",
         "inference/counts/_kernels.py",
-        "factor[0] = to",
-        "factor[0] = factor[0]",
+        "if problem.grid.size > 1:",
+        "if problem.grid.size > 100:",
         (f"{TABLES}::test_a_learned_concentration_is_drawn_too",),
+    ),
+    Mutant(
+        "a concentration that takes counts along whatever the noise says",
+        "inference/counts/_kernels.py",
+        "if left == 0 and (log >= 0 or rng.random() < math.exp(log)):",
+        "if left == 0:",
+        (f"{CHAIN}::test_many_moves_of_a_factor_keep_the_enumerated_posterior[rows and columns]",),
+    ),
+    Mutant(
+        "rows that join any cell",
+        "inference/counts/_kernels.py",
+        "rng.binomial(left, min(1.0, more / room))",
+        "rng.binomial(left, 1.0 / (counts.size - cell))",
+        (f"{CHAIN}::test_many_moves_of_a_factor_keep_the_enumerated_posterior[rows and columns]",),
+    ),
+    Mutant(
+        "a concentration of a table that moves given counts alone",
+        "inference/counts/_kernels.py",
+        "if sweep % EVERY == 0:",
+        "if sweep < 0:",
+        (f"{CHAIN}::test_a_factor_that_noise_hides_mixes",),
     ),
     Mutant(
         "a family that is read from the table least sure of it",
