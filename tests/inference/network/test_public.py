@@ -24,7 +24,7 @@ from tests.inference.network.test_by_records import (
     simulated,
     tables_evidence,
 )
-from tests.inference.network.test_prior import NETWORK, rank, released, uniform
+from tests.inference.network.test_prior import NETWORK, RANKED, rank, released, uniform
 
 PUBLIC = PublicRows(
     {"a": np.array([0.3, 0.7]), "b": np.array([[0.9, 0.2], [0.1, 0.8]])},
@@ -100,8 +100,7 @@ def test_the_posterior_is_calibrated_where_worlds_are_near_the_public_one():
     for stream in np.random.SeedSequence(5).spawn(60):
         rng = np.random.default_rng(stream)
         truth = prior.sample(NETWORK, rng)
-        method = dg.methods.Records(chains=1, burn_in=300, thin=8)
-        made = dg.posterior(released(truth, rng), prior=prior, method=method, draws=100, seed=rng)
+        made = dg.posterior(released(truth, rng), prior=prior, seed=rng, **RANKED)
         parts = [rank(truth.table(v)[:-1], made.flat(v)[:, :-1], rng).ravel() for v in NETWORK.domain.names]
         ranks.append(np.concatenate(parts))
     assert uniform(np.stack(ranks))
