@@ -146,5 +146,5 @@ def test_the_posterior_under_the_learned_prior_is_calibrated(neighbours, mechani
 
 @pytest.mark.proof
 def test_a_wrong_prior_is_seen():
-    """In 60 worlds of another seed its mean was 7.8 standard errors from 1 / 3; the limit is 5.7."""
+    """In 60 worlds of two other seeds its mean was 7.6 and 7.0 standard errors from 1 / 3; the limit is 5.7."""
     assert not uniform(calibration_ranks(60, "add-remove", dg.LaplaceMechanism(1), believed=1.0))
