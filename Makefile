@@ -39,6 +39,7 @@ test: $(VENV)/test.stamp  ## laws, contracts, oracles, refusals, doctests, READM
 	$(ONE) $(TESTS)/test --hypothesis-profile=first
 
 proof: $(VENV)/proof.stamp  ## full crossings, enumerations, calibrations, long chains, planted faults
+	$(ONE) $(BIN)/python -m tests.compiling  # faults are planted first, in copies that take the compiled loops
 	$(ONE) $(TESTS)/proof -m '(proof or planted or hypothesis) and not systems' $(BUT) tests dpgraph
 
 systems: $(VENV)/systems.stamp  ## Spark, Dask, DuckDB, PostgreSQL, the browser, kills, memory, packaging, notebooks, lowest versions

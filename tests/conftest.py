@@ -78,9 +78,9 @@ def spread(items, workers, last):
     ]
 
 
-def is_planted(item):
-    """Whether a test plants a fault: all of them on one worker, it would also be alone with the check at their end."""
-    return item.get_closest_marker("planted") is not None
+def is_unplanted(item):
+    """Whether a test plants no fault: it comes after the faults, whose last check would else keep one worker alone."""
+    return item.get_closest_marker("planted") is None
 
 
 def pytest_runtest_setup(item):
@@ -113,7 +113,7 @@ def pytest_collection_modifyitems(config, items):
     mark_crossings(items)
     yield
     if hasattr(config, "workerinput"):
-        last = runs_loops if os.environ.get(COMPILED) else is_planted
+        last = runs_loops if os.environ.get(COMPILED) else is_unplanted
         items[:] = spread(items, config.workerinput["workercount"], last)
 
 

@@ -20,7 +20,7 @@ INDEPENDENT = dg.LaplaceMechanism(0.1, noise="independent")
 
 @cache
 def study(method="tables", mechanism=LAPLACE, **settings):
-    return calibration(COIN, mechanism, **({"n": 100, "trials": 300, "method": method} | settings))
+    return calibration(COIN, mechanism, **({"n": 100, "trials": 300, "draws": 40, "method": method} | settings))
 
 
 @pytest.mark.proof
@@ -38,10 +38,10 @@ def study(method="tables", mechanism=LAPLACE, **settings):
 )
 def test_a_right_posterior_passes(mechanism, neighbours):
     """One family holds everything here, so "tables" is exact. No rank distance exceeds the 1e-6 / 6 critical value of
-    300 trials (0.157), and coverage is that of 100 draws, 0.88 in expectation, within 5 of its standard errors."""
+    300 trials (0.157), and coverage is that of 40 draws, 0.856 in expectation, within 5 of its standard errors."""
     found = study(mechanism=mechanism, unit=dg.PrivacyUnit(neighbours))
     assert found.parameters["ks"].max() < stats.kstwo.isf(1e-6 / 6, 300)
-    assert abs(found.coverage - 0.882) < 5 * np.sqrt(0.882 * 0.118 / 300)
+    assert abs(found.coverage - 0.856) < 5 * np.sqrt(0.856 * 0.144 / 300)
     assert found.calibrated == (found.share_beyond <= found.limits[0] and found.worst <= found.limits[1])
 
 
@@ -59,7 +59,7 @@ def test_a_plug_in_posterior_fails():
 def test_the_posterior_of_exact_counts_is_the_reference():
     exact, plug_in = study("exact-counts"), study("plug-in")
     assert exact.worst < stats.kstwo.isf(1e-6 / 5, 300) < 0.2 < plug_in.worst
-    assert abs(exact.coverage - 0.882) < 0.05
+    assert abs(exact.coverage - 0.856) < 0.05
     assert exact.parameters["width"].max() < study().parameters["width"].min()
     assert abs(exact.mmd) < 0.005 < plug_in.mmd
 
@@ -309,9 +309,10 @@ def test_asia_is_calibrated(neighbours):
     above 0.2."""
     asia, unit = dg.read_network("example:asia"), dg.PrivacyUnit(neighbours)
     settings = {"n": 500, "trials": 300, "unit": unit}
-    exact = calibration(asia, dg.LaplaceMechanism(0.5), method="exact-counts", **settings)
+    few = settings | {"draws": 40}
+    exact = calibration(asia, dg.LaplaceMechanism(0.5), method="exact-counts", **few)
     for method in ("tables", "normal"):
-        found = calibration(asia, dg.LaplaceMechanism(0.5), method=method, **settings)
+        found = calibration(asia, dg.LaplaceMechanism(0.5), method=method, **few)
         assert found.worst < stats.kstwo.isf(1e-6 / 18, 300), found
         assert abs(found.coverage - exact.coverage) <= 0.045, found
     plug_in = calibration(asia, dg.LaplaceMechanism(0.5), method="plug-in", **settings)

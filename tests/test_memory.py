@@ -68,7 +68,10 @@ def network():
 
 
 @pytest.fixture
-def noisy(network):
+def noisy(network, monkeypatch):
+    """One sweep for each draw: how much memory draws take is asked, not whether they mix."""
+    for name in ("THIN", "THIN_SMALL"):
+        monkeypatch.setattr(by_tables, name, 1)
     return noisy_of(network)
 
 
@@ -162,6 +165,7 @@ def test_a_posterior_is_refused_by_its_figure(noisy, monkeypatch):
         dg.posterior(noisy, method="plug-in")
 
 
+@pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
 @pytest.mark.parametrize("method", ["tables", "normal"])
 def test_the_estimate_of_draws(method, noisy, monkeypatch):
     monkeypatch.setattr(by_tables, "ABREAST", 1)
@@ -173,6 +177,7 @@ def test_the_estimate_of_draws(method, noisy, monkeypatch):
     assert near(sum(network_draws.draws_bytes(network, draws, at_once)), taken)
 
 
+@pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
 @pytest.mark.parametrize("method", ["tables", "normal"])
 def test_draws_on_disk_are_those_in_memory(method, noisy, monkeypatch, tmp_path):
     """In single precision; means in full, questions and files as ever, and the temporary folder left as it was."""
@@ -214,6 +219,7 @@ def test_draws_that_fit_nowhere_are_refused(noisy, monkeypatch):
     assert kept > working / 10
 
 
+@pytest.mark.filterwarnings("ignore::dpgraph.inference.draws.ConvergenceWarning")
 def test_a_question_in_small_blocks_has_the_same_answer(noisy, monkeypatch):
     drawn = dg.posterior(noisy, method="tables", draws=300, seed=1)
     names = noisy.network.domain.names

@@ -7,7 +7,7 @@ from tests.mutants.planting import plant, run, unplanted
 from tests.tiers import is_of_systems
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def noticed():
     """The test that noticed each fault. At the end all of them must pass where nothing is planted, in one process."""
     found: dict[str, str] = {}

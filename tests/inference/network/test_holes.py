@@ -19,7 +19,7 @@ from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace
 from dpgraph.statistics.rows.codes import Codes
 from dpgraph.structure.frozen import FrozenMap
 from tests.inference.network.test_by_records import assert_agree, multisets
-from tests.inference.network.test_prior import rank, uniform
+from tests.inference.network.test_prior import RANKED, rank, uniform
 
 UNSEEN = dg.UNOBSERVED
 #: The value a, with holes that a parent explains, and its child.
@@ -529,8 +529,7 @@ def world_ranks(trials, because, believed, seed, itself=None):
         counts = dg.count(Codes(PEOPLE.domain, FrozenMap(seen)), PEOPLE)
         noise = dg.testing.SeededNoise(int(rng.integers(2**31)))
         noisy = dg.release(counts, dg.LaplaceMechanism(1), budget=dg.Budget(1), noise=noise)
-        method = dg.methods.Records(chains=1, burn_in=300, thin=8)
-        made = dg.posterior(noisy, method=method, draws=100, seed=rng, missing_because=believed)
+        made = dg.posterior(noisy, seed=rng, missing_because=believed, **RANKED)
         names = PEOPLE.domain.names
         found.append(np.concatenate([rank(truth.table(v)[:-1], made.flat(v)[:, :-1], rng).ravel() for v in names]))
     return np.stack(found)

@@ -32,20 +32,22 @@ JULY, AUGUST = released([3, -2, 2, 1], DiscreteLaplace(1.0), None), released([0,
 def enumerated(parts, concentration, hierarchy=None):
     """Exact posterior means of every entry of theta, of its square, and of the number of all rows and its square.
 
-    ``parts`` are pairs of a part and the numbers of rows it may have. Every pair of data sets is a term: theta is
-    integrated out of the family counts of both together, and with a ``hierarchy`` its prior too.
+    ``parts`` are pairs of a part and the numbers of rows it may have. Pairs of data sets with the same sum of their
+    tables are one term: theta is integrated out of that sum, and with a ``hierarchy`` its prior too.
     """
-    tables, logs = [], []
+    keys, weights, base = [], [], 1 + sum(max(sizes) for _, sizes in parts)
+    digits = base ** np.arange(4)
     for part, sizes in parts:
         rows = np.concatenate([multisets(4, n) for n in sizes])
         log = gammaln(rows.sum(axis=1) + 1) - gammaln(rows + 1).sum(axis=1)
         for measured in evidence(part).tables:
             away = (measured.values - rows) / measured.law.scale
             log = log + (-0.5 * away**2 if isinstance(measured.law, DiscreteGaussian) else -np.abs(away)).sum(axis=1)
-        tables.append(rows)
-        logs.append(log)
-    total = (tables[0][:, None] + tables[1][None]).reshape(-1, 2, 2)  # axes (pair, b, a)
-    log = (logs[0][:, None] + logs[1][None]).reshape(-1)
+        keys.append(rows @ digits)
+        weights.append(np.exp(log - log.max()))
+    together = np.bincount(np.add.outer(*keys).ravel(), np.multiply.outer(*weights).ravel())
+    seen = np.flatnonzero(together)
+    total, log = (seen[:, None] // digits % base).reshape(-1, 2, 2), np.log(together[seen])  # axes (sum, b, a)
     moments, squares = [], []
     for name, counts in (("a", total.sum(axis=1)), ("b", total)):
         if hierarchy is not None and name == "b":

@@ -13,6 +13,8 @@ NETWORK = dg.Network.of(
     {"a": [0, 1, 2], "b": [0, 1], "c": [0, 1, 2], "d": [0, 1]}, {"b": ["a"], "c": ["a", "b"], "d": ["c"]}
 )
 PRIOR = dg.HierarchicalPrior()
+#: Draws that a truth is ranked among, and their chain.
+RANKED = {"draws": 40, "method": dg.methods.Records(chains=1, burn_in=300, thin=8)}
 
 
 def released(truth, rng, n=300, neighbours="add-remove", mechanism=None):
@@ -109,8 +111,7 @@ def calibration_ranks(trials, neighbours, mechanism, prior=PRIOR, believed=PRIOR
         rng = np.random.default_rng(stream)
         truth = prior.sample(network, rng)
         noisy = released(truth, rng, neighbours=neighbours, mechanism=mechanism)
-        method = dg.methods.Records(chains=1, burn_in=300, thin=8)
-        made = dg.posterior(noisy, prior=believed, method=method, draws=100, seed=rng)
+        made = dg.posterior(noisy, prior=believed, seed=rng, **RANKED)
         parts = [rank(truth.table(v)[:-1], made.flat(v)[:, :-1], rng).ravel() for v in network.domain.names]
         ranks.append(np.concatenate(parts))
     return np.stack(ranks)
@@ -145,5 +146,5 @@ def test_the_posterior_under_the_learned_prior_is_calibrated(neighbours, mechani
 
 @pytest.mark.proof
 def test_a_wrong_prior_is_seen():
-    """In 60 worlds of another seed its mean was 7.8 standard errors from 1 / 3; the limit is 5.7."""
+    """In 60 worlds of two other seeds its mean was 7.6 and 7.0 standard errors from 1 / 3; the limit is 5.7."""
     assert not uniform(calibration_ranks(60, "add-remove", dg.LaplaceMechanism(1), believed=1.0))

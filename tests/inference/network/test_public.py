@@ -24,7 +24,7 @@ from tests.inference.network.test_by_records import (
     simulated,
     tables_evidence,
 )
-from tests.inference.network.test_prior import NETWORK, rank, released, uniform
+from tests.inference.network.test_prior import NETWORK, RANKED, rank, released, uniform
 
 PUBLIC = PublicRows(
     {"a": np.array([0.3, 0.7]), "b": np.array([[0.9, 0.2], [0.1, 0.8]])},
@@ -44,6 +44,9 @@ def followed_or_not(given, public, sizes):
     shared = gammaln(n + 1) - gammaln(joint + 1).sum(axis=(1, 2)) - exponent.sum(axis=1)
     rows = [joint.sum(axis=2), joint[:, 0], joint[:, 1]]
     shares = [public.tables["a"], public.tables["b"][:, 0], public.tables["b"][:, 1]]
+    learned = {
+        own: over_the_prior(HIERARCHY, np.stack([rows[row] for row in own], axis=2)) for own in ((1,), (2,), (1, 2))
+    }
     logs, means = [], []
     for choice in product(range(len(public.before)), repeat=3):
         held, log, first = public.before.copy(), shared.copy(), [None] * 3
@@ -57,8 +60,8 @@ def followed_or_not(given, public, sizes):
                 log += gammaln(total).sum(axis=1) - gammaln(total.sum(axis=1))
                 log += gammaln(alpha.sum()) - gammaln(alpha).sum()
                 first[row] = total / total.sum(axis=1, keepdims=True)
-        if own := [row for row in (1, 2) if not choice[row]]:
-            marginal, mean, _ = over_the_prior(HIERARCHY, np.stack([rows[row] for row in own], axis=2))
+        if own := tuple(row for row in (1, 2) if not choice[row]):
+            marginal, mean, _ = learned[own]
             log += marginal
             for at, row in enumerate(own):
                 first[row] = mean.reshape(len(joint), 2, -1)[:, :, at]
@@ -100,8 +103,7 @@ def test_the_posterior_is_calibrated_where_worlds_are_near_the_public_one():
     for stream in np.random.SeedSequence(5).spawn(60):
         rng = np.random.default_rng(stream)
         truth = prior.sample(NETWORK, rng)
-        method = dg.methods.Records(chains=1, burn_in=300, thin=8)
-        made = dg.posterior(released(truth, rng), prior=prior, method=method, draws=100, seed=rng)
+        made = dg.posterior(released(truth, rng), prior=prior, seed=rng, **RANKED)
         parts = [rank(truth.table(v)[:-1], made.flat(v)[:, :-1], rng).ravel() for v in NETWORK.domain.names]
         ranks.append(np.concatenate(parts))
     assert uniform(np.stack(ranks))
