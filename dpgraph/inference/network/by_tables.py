@@ -42,7 +42,7 @@ HIGHEST, STEPS = 10.0, 25
 WHOLE, TRIED = 4096, 50
 #: Steps of all chains together that make sweeps fewer; the most sweeps for each draw, and of small tables.
 WORK, THIN, THIN_SMALL = 1.2e8, 10, 20
-#: Tables whose learned concentration has not mixed go on, each time as long again, to so many steps if all do.
+#: Steps of all chains together, if all go on: tables whose learned concentration has not mixed, twice as far apart.
 LONGEST = 2.4e8
 #: Tables that say the same margin are read one by one up to so many, and more as their average.
 FEW = 4
@@ -60,7 +60,8 @@ def draw_by_tables(
 
     ``concentration`` is the Dirichlet prior of each variable, axes (variable, *parents), and families are then drawn
     independently of each other. None learns one concentration for the cells of each table, uniform on the log scale,
-    and reads every family from the table that is surest of it: in its draws the family's counts vary least.
+    and reads every family from the table that is surest of it: in its draws the family's counts vary least. Tables
+    whose concentration has not mixed are drawn again, from sweeps twice as far apart.
     """
     if any(table.weights is not None for table in given.tables):
         raise InferenceError('method="tables" needs noisy counts; for coefficients use "records" or "normal"')
