@@ -25,7 +25,7 @@ from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.additive.plans import parity_sensitivity
 from dpgraph.privacy.accounts import checked_unit
 from dpgraph.privacy.checks import Reals, check_whole
-from dpgraph.privacy.display import WIDTH, as_html, cell, data_frame, escaped, plain
+from dpgraph.privacy.display import WIDTH, DataFrame, as_html, cell, data_frame, escaped, plain
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import Measurement
 from dpgraph.privacy.records import Number, PrivacyCost, PrivacyUnit, exact, exact_delta
@@ -39,8 +39,6 @@ from dpgraph.structure.tables import Probabilities
 from dpgraph.waiting import waiting
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from dpgraph.analysis.question_cost import QuestionCost
 
 #: A table as one mapping from columns to values for each row.
@@ -91,17 +89,17 @@ class PrivacyReport:
     question: QuestionCost | None = None
 
     @cached_property
-    def nodes(self) -> pd.DataFrame:
+    def nodes(self) -> DataFrame:
         """The cost of each family."""
         return data_frame(self.family_rows)
 
     @cached_property
-    def mechanisms(self) -> pd.DataFrame:
+    def mechanisms(self) -> DataFrame:
         """The mechanisms compared."""
         return data_frame(self.mechanism_rows)
 
     @cached_property
-    def arcs(self) -> pd.DataFrame:
+    def arcs(self) -> DataFrame:
         """The cost of each arc; see ``arc_costs``."""
         return data_frame(self.arc_rows, COLUMNS)
 

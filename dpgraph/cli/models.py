@@ -14,12 +14,10 @@ import dpgraph as dg
 from dpgraph.cli.budgets import Payer, charging, only_priced, opened, spends
 from dpgraph.cli.options import INTERVAL, JSON, OUT, OUT_PATH, choice, whole, writable
 from dpgraph.cli.output import delivering, plain, records, save_charged, say, show, show_json, telling, write_page
-from dpgraph.privacy.display import WIDTH, data_frame, escaped
+from dpgraph.privacy.display import WIDTH, DataFrame, data_frame, escaped
 from dpgraph.waiting import at_terminal
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from dpgraph.inference.network.queries import Numbers
 
 #: Synthetic rows that are drawn and written at once, and their codes.
@@ -158,7 +156,7 @@ def _of_naive_bayes(model: Any, rows: Any) -> Sequence[Any]:
     )
 
 
-def _labels(model: Any, found: Sequence[Any]) -> pd.DataFrame:
+def _labels(model: Any, found: Sequence[Any]) -> DataFrame:
     """The likeliest label of each row, the probability of each label, and where there are draws its interval."""
     levels = model.classes_.tolist()
     parts = zip(("P", "low", "high"), found, strict=False)
@@ -200,7 +198,7 @@ def sample(model: str, n: int, seed: int | None, numbers: Numbers, holes: bool, 
     say(f"wrote {out}")
 
 
-def _drawn(probabilities: dg.Probabilities, n: int, rng: Any, numbers: Numbers, holes: bool) -> Iterator[pd.DataFrame]:
+def _drawn(probabilities: dg.Probabilities, n: int, rng: Any, numbers: Numbers, holes: bool) -> Iterator[DataFrame]:
     """Synthetic rows, block by block, as one draw would hold them; a bar on a terminal."""
     from tqdm import tqdm
 

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +50,7 @@ from dpgraph.models.weighted import (
 )
 from dpgraph.privacy.accounting import Budget, promised
 from dpgraph.privacy.checks import check_whole
-from dpgraph.privacy.display import data_frame
+from dpgraph.privacy.display import DataFrame, data_frame
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import CLASSIFIER, Event, Number, PrivacyUnit, Release, exact, exact_delta, joint_release
@@ -65,9 +65,6 @@ from dpgraph.structure.margins import Margins, all_pairs
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Probabilities
 from dpgraph.waiting import waiting
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: What the label's counts and the scores' tables get of the charge (benchmarks/classifiers.py).
 LABEL, JUDGED = Fraction(1, 25), Fraction(3, 25)
@@ -138,7 +135,7 @@ class PrivateClassifier(DeclaredClassifier):
 
     classes_: npt.NDArray[Any] = field(init=False)
     model_: WeightedNaiveBayes | ConditionalClassifier = field(init=False)
-    choice_: pd.DataFrame = field(init=False)
+    choice_: DataFrame = field(init=False)
 
     def fit(self, X: Any, y: Any, *, person: Any = None) -> Self:
         """Charges the budget once, releases noisy counts, and learns from them.
@@ -175,7 +172,7 @@ class PrivateClassifier(DeclaredClassifier):
         """
         return self._probabilities(X)
 
-    def plan(self, n: int, *, seed: int = 0) -> pd.DataFrame:
+    def plan(self, n: int, *, seed: int = 0) -> DataFrame:
         """What naive Bayes, this classifier and a learned network can be expected to score with about n rows.
 
         Each is fitted to rows of random public worlds of the domain, at epsilon and at three
@@ -405,7 +402,7 @@ def _judged(place: int, candidate: Candidate, noisy: Any) -> Judged:
     return Judged(candidate.name, scores, loss, noise)
 
 
-def _chosen(candidates: list[Judged], provenance: Any) -> tuple[Any, pd.DataFrame]:
+def _chosen(candidates: list[Judged], provenance: Any) -> tuple[Any, DataFrame]:
     """The first model, unless another is clearly better, and the table of all."""
     asked = [one.loss + (i > 0) * max(BETTER, 2 * one.noise) for i, one in enumerate(candidates)]
     best = min(range(len(candidates)), key=asked.__getitem__)
@@ -433,7 +430,7 @@ def world(domain: Domain, target: str, strength: float, rows: int, rng: np.rando
     return found
 
 
-def expected_scores(model: Any, domain: Domain, target: str, epsilon: Fraction, n: int, seed: int) -> pd.DataFrame:
+def expected_scores(model: Any, domain: Domain, target: str, epsilon: Fraction, n: int, seed: int) -> DataFrame:
     """The scores of naive Bayes, the classifier and a learned network of n rows: the mean over the worlds."""
     rows = min(n, MOST_ROWS)
     made: list[tuple[Any, ...]] = []

@@ -23,7 +23,7 @@ from dpgraph.models.markov_counts import (
 )
 from dpgraph.models.markov_scores import markov_scores
 from dpgraph.privacy.accounting import Budget, cost
-from dpgraph.privacy.display import data_frame
+from dpgraph.privacy.display import DataFrame, data_frame
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, Release, exact
@@ -34,8 +34,6 @@ from dpgraph.structure.joint import learning
 from dpgraph.structure.tables import NoisyCounts
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from dpgraph.inference.network.queries import Numbers
 
 
@@ -204,29 +202,29 @@ class PrivateHMM(BaseEstimator):
         self.states_used_ = float(model.states_used.mean())
         self.diagnostics_, self.choice_ = model.diagnostics, model.choice
 
-    def predict(self) -> pd.DataFrame:
+    def predict(self) -> DataFrame:
         """The most probable state of each cell: the sequence and time columns, state, probability."""
         return self._fitted_model().predict()
 
-    def most_likely_path(self) -> pd.DataFrame:
+    def most_likely_path(self) -> DataFrame:
         """The most likely path of each sequence as a whole, as ``HiddenMarkovModel.most_likely_path`` has it."""
         return self._fitted_model().most_likely_path()
 
-    def forecast(self, steps: int = 1, *, interval: float = 0.9) -> pd.DataFrame:
+    def forecast(self, steps: int = 1, *, interval: float = 0.9) -> DataFrame:
         """P(level) of every field in the steps after the last, as ``HiddenMarkovModel.forecast`` has it."""
         return self._fitted_model().forecast(steps, interval=interval)
 
-    def forecast_counts(self, steps: int = 1, *, interval: float = 0.9) -> pd.DataFrame:
+    def forecast_counts(self, steps: int = 1, *, interval: float = 0.9) -> DataFrame:
         """The number of entries in the steps after the last, as ``HiddenMarkovModel.forecast_counts`` has it."""
         return self._fitted_model().forecast_counts(steps, interval=interval)
 
     def sample(
         self, n: int, rng: np.random.Generator | int, *, numbers: Numbers = "uniform", holes: bool = False
-    ) -> pd.DataFrame:
+    ) -> DataFrame:
         """Synthetic entries of a log, as ``HiddenMarkovModel.sample`` makes them; free."""
         return self._fitted_model().sample(n, rng, numbers=numbers, holes=holes)
 
-    def predict_fields(self, cells: Any = None, *, interval: float | None = None) -> pd.DataFrame:
+    def predict_fields(self, cells: Any = None, *, interval: float | None = None) -> DataFrame:
         """P(level) of every field for an entry of some cells, by default the held-out ones.
 
         Args:
@@ -242,7 +240,7 @@ class PrivateHMM(BaseEstimator):
         """
         return self._scores(self._fitted_model(), log)["entry by entry"]
 
-    def scores(self, log: Any) -> pd.DataFrame:
+    def scores(self, log: Any) -> DataFrame:
         """Nats per entry of the model and of two simple ones of the same release; as private as the log.
 
         Columns: ``"entry by entry"``, the headline; ``"whole cells"``, where each cell picks its best draw, which

@@ -14,13 +14,11 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from dpgraph.files.spreadsheet import csv_text
+from dpgraph.privacy.display import DataFrame
 from dpgraph.privacy.errors import FileError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Names that this process may have made and not yet removed, each with the process that made it.
 _MADE: dict[str, int] = {}
@@ -32,7 +30,7 @@ def write_text(target: Path, text: str) -> None:
         file.write(text.encode())
 
 
-def write_frames(target: Path, frames: Iterable[pd.DataFrame]) -> None:
+def write_frames(target: Path, frames: Iterable[DataFrame]) -> None:
     """Writes frames of the same columns one below the other, atomically: Parquet row groups, or CSV."""
     with replacing(target) as file, ExitStack() as stack:
         writer = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,7 @@ from dpgraph.inference.queries.tables import DrawnTables, tables_given
 from dpgraph.models.markov_forecasts import count_law, later_times, most_likely_paths, sequence_laws
 from dpgraph.models.state_choice import StateChoice
 from dpgraph.privacy.checks import near
-from dpgraph.privacy.display import as_html, cell, data_frame
+from dpgraph.privacy.display import DataFrame, as_html, cell, data_frame
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Provenance
 from dpgraph.structure.conversion import columns_to_predict
@@ -40,9 +40,6 @@ from dpgraph.structure.domain import Domain, NetworkError, hole_codes
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.network import Network, checked_laws
 from dpgraph.structure.tables import Integers, Reals
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: R-hat of predictions is of so many sequences at most.
 JUDGED = 500
@@ -270,11 +267,11 @@ class HiddenMarkovModel:
             each.append((share[..., None] * (own[:, sequences] if own.shape[1] > 1 else own)).sum(axis=2))
         return np.concatenate(each, axis=2).reshape(*self.log_joint.shape, -1)
 
-    def predict(self) -> pd.DataFrame:
+    def predict(self) -> DataFrame:
         """The most probable state of each cell: the sequence and time columns, state, probability."""
         return self._with_states(self.state_probabilities.argmax(axis=2))
 
-    def most_likely_path(self) -> pd.DataFrame:
+    def most_likely_path(self) -> DataFrame:
         """The most likely path of each sequence as a whole: the sequence and time columns, state, probability.
 
         ``predict`` takes the best state of each cell by itself, and may put states side by side that hardly follow each
@@ -282,14 +279,14 @@ class HiddenMarkovModel:
         """
         return self._with_states(most_likely_paths(self._flat_states(), self.n_states))
 
-    def _with_states(self, states: Integers) -> pd.DataFrame:
+    def _with_states(self, states: Integers) -> DataFrame:
         frame = self._cells(np.ones(states.shape, bool))
         probabilities = np.take_along_axis(self.state_probabilities, states[..., None], 2)
         return frame.assign(state=states.ravel(), probability=probabilities.ravel())
 
     def sample(
         self, n: int, rng: np.random.Generator | int, *, numbers: Numbers = "uniform", holes: bool = False
-    ) -> pd.DataFrame:
+    ) -> DataFrame:
         """Synthetic entries of a log, with the declared levels and numbers for bins; free.
 
         One posterior draw makes all of them: each entry falls into a cell in proportion to the entries that cells are
@@ -329,16 +326,16 @@ class HiddenMarkovModel:
             rows[name] = with_nulls(one, codes[name], numbers_of(one, codes[name], rng, numbers))
         return without_indicators(rows, domain.indicators, holes=holes)
 
-    def transition_frame(self) -> pd.DataFrame:
+    def transition_frame(self) -> DataFrame:
         """The mean transition matrix, a row for each state."""
         return data_frame(self.mean_transition).rename_axis(index="state", columns="next")
 
-    def emission_frame(self, name: str) -> pd.DataFrame:
+    def emission_frame(self, name: str) -> DataFrame:
         """The mean emissions of one of ``emitted``, a row for each state, a column for each level."""
         frame = data_frame(self.mean_emission(name), columns=list(self.people.levels(name)))
         return frame.rename_axis(index="state", columns=name)
 
-    def predict_fields(self, cells: Any = None, *, interval: float | None = None) -> pd.DataFrame:
+    def predict_fields(self, cells: Any = None, *, interval: float | None = None) -> DataFrame:
         """P(level) of every field for an entry of some cells: the sequence and time columns, field, level, probability.
 
         Args:
@@ -359,12 +356,12 @@ class HiddenMarkovModel:
         return self._of_fields(self._cells(cells), laws, "probability", ends)
 
     def _of_fields(
-        self, rows: pd.DataFrame, laws: Iterable[Reals], mean: str, ends: tuple[float, float] | None
-    ) -> pd.DataFrame:
+        self, rows: DataFrame, laws: Iterable[Reals], mean: str, ends: tuple[float, float] | None
+    ) -> DataFrame:
         """Rows with the law of each field, shape (draws, rows, levels): field, level, its mean and, with ends, more."""
         import pandas as pd
 
-        frames: list[pd.DataFrame] = []
+        frames: list[DataFrame] = []
         for name, law in zip(self.emitted, laws, strict=True):
             levels = self.people.levels(name)
             frame = rows.loc[rows.index.repeat(len(levels))].reset_index(drop=True)
@@ -376,7 +373,7 @@ class HiddenMarkovModel:
             frames.append(frame)
         return pd.concat(frames, ignore_index=True)
 
-    def forecast(self, steps: int = 1, *, interval: float = 0.9) -> pd.DataFrame:
+    def forecast(self, steps: int = 1, *, interval: float = 0.9) -> DataFrame:
         """P(level) of every field in the steps after the last, for each sequence, with intervals.
 
         It forecasts the kind of an entry; ``forecast_counts`` forecasts the number of entries. In every draw the last
@@ -405,7 +402,7 @@ class HiddenMarkovModel:
             frames.append(self._of_fields(rows, laws, "mean", ends))
         return pd.concat(frames, ignore_index=True)
 
-    def forecast_counts(self, steps: int = 1, *, interval: float = 0.9) -> pd.DataFrame:
+    def forecast_counts(self, steps: int = 1, *, interval: float = 0.9) -> DataFrame:
         """The number of entries of each sequence in the steps after the last, with intervals; free.
 
         A negative binomial law about a mean of the sequence's steps, later ones weighing more. Weights and spread are
@@ -441,7 +438,7 @@ class HiddenMarkovModel:
             frames.append(rows.assign(mean=mean, **dict(zip(("low", "high"), ends, strict=True))))
         return pd.concat(frames, ignore_index=True)
 
-    def _ahead(self, steps: int) -> Iterator[pd.DataFrame]:
+    def _ahead(self, steps: int) -> Iterator[DataFrame]:
         """A row of each sequence for each step after the last."""
         levels = self.network.domain.levels
         for step, when in enumerate(later_times(levels(self.time), steps), 1):
@@ -504,7 +501,7 @@ class HiddenMarkovModel:
         """The states of every draw, the copies one after another; a view of 16-bit numbers."""
         return self.states.reshape(-1, *self.states.shape[2:])
 
-    def _cells(self, chosen: Flags) -> pd.DataFrame:
+    def _cells(self, chosen: Flags) -> DataFrame:
         sequences, steps = np.nonzero(chosen)
         levels = self.network.domain.levels
         named = [levels(self.sequence)[r] for r in sequences], [levels(self.time)[t] for t in steps]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from dpgraph.inference.queries.contraction import ancestors
 from dpgraph.inference.queries.question import read_evidence
 from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
 from dpgraph.privacy.checks import check_choice
-from dpgraph.privacy.display import as_html, counted, data_frame, summary
+from dpgraph.privacy.display import DataFrame, as_html, counted, data_frame, summary
 from dpgraph.privacy.errors import ConvergenceWarning, InferenceError
 from dpgraph.privacy.records import Provenance, released_value
 from dpgraph.structure.conversion import columns_to_predict
@@ -32,9 +32,6 @@ from dpgraph.structure.domain import Bins, Domain, DomainError
 from dpgraph.structure.frozen import frozen_array
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Probabilities, Reals
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Draws at most and at least, and the numbers in all their moments at most in between.
 MOST_DRAWS, LEAST_DRAWS, ALL_MOMENTS = 1000, 100, 1 << 24
@@ -216,7 +213,7 @@ class Projection:
         starts = range(0, max(1, len(rows)), BLOCK)
         return np.concatenate([_mean(self.family, rows[i : i + BLOCK] @ self.draws.T).mean(axis=1) for i in starts])
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> DataFrame:
         """A row for each coefficient: mean, sd, low, high."""
         columns = {"mean": self.mean, "sd": self.sd, "low": self.low, "high": self.high}
         return data_frame({"coefficient": self.names, **columns})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,12 +12,9 @@ from dpgraph.inference.markov.evidence import LogEvidence
 from dpgraph.inference.markov.sampler import MarkovDraws, draw_markov
 from dpgraph.inference.markov.starts import entries_estimate
 from dpgraph.models.markov_forecasts import sequence_laws
-from dpgraph.privacy.display import data_frame
+from dpgraph.privacy.display import DataFrame, data_frame
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.structure.tables import Reals
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Parts into which the cells are split, each predicted from the others; draws of each fit, after as many sweeps.
 PARTS, SWEEPS = 3, 40
@@ -46,7 +43,7 @@ class StateChoice:
         if len(sizes) != 1 or self.chosen not in self.states or not np.isfinite(numbers).all():
             raise InferenceError("the scores of a choice of states do not fit the numbers of states tried")
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> DataFrame:
         """A row for each number of states: score, deviation, chosen.
 
         >>> StateChoice((1, 2), (-4.5, -4.4), (0.05, 0.0), 2).to_frame().loc[2, "chosen"]

@@ -20,7 +20,7 @@ from dpgraph.inference.regression.draws import RegressionDraws, scaled_columns
 from dpgraph.mechanisms.reproduction import register_mechanism
 from dpgraph.mechanisms.selection.lattice import check_temperature
 from dpgraph.privacy.checks import Flags, Reals, check_boolean, check_whole
-from dpgraph.privacy.display import counted, summary
+from dpgraph.privacy.display import DataFrame, counted, summary
 from dpgraph.privacy.errors import FileError, ReleaseError
 from dpgraph.privacy.measurements import Selection
 from dpgraph.privacy.noise import Noise
@@ -30,8 +30,6 @@ from dpgraph.structure.design import RESOLUTION, LinearDesign
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from dpgraph.statistics.moments import Moments
 
 #: Weights beyond this many would take over a thousand proposals for each that is kept.
@@ -234,7 +232,7 @@ class SampledRegressionModel:
         """The target."""
         return self.design.target
 
-    def coefficients(self) -> pd.DataFrame:
+    def coefficients(self) -> DataFrame:
         """The mean over draws of the intercept and each coefficient, in the units of the rows: a column mean."""
         import pandas as pd
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,14 +21,12 @@ from dpgraph.mechanisms.additive.fourier import FourierMechanism, theorem_3_boun
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.lattice import MapEstimate, lattice
 from dpgraph.privacy.checks import Reals
+from dpgraph.privacy.display import DataFrame
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import DiscreteLaplace
 from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Family, Network
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -230,7 +228,7 @@ FAILURE = 0.1
 MAX_EXACT = 20_000_000
 
 
-def error_bounds(report: PrivacyReport) -> pd.DataFrame:
+def error_bounds(report: PrivacyReport) -> DataFrame:
     """Every error bound of Zhang et al. 2016 at the budget of a cost report, beside the value that it bounds.
 
     Args:

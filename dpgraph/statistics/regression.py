@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgraph.privacy.checks import Integers, Reals
+from dpgraph.privacy.display import DataFrame
 from dpgraph.privacy.scope import RowCap, RowGroup
 from dpgraph.statistics.moments import Moments
 from dpgraph.statistics.rows.batches import cells_of
@@ -24,9 +25,6 @@ from dpgraph.statistics.tally import Kernel
 from dpgraph.structure.conversion import array_of
 from dpgraph.structure.design import MOST_SUM, RESOLUTION, Bounded, Column, LinearDesign
 from dpgraph.structure.domain import Domain, DomainError, Level
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Entries of the columns multiplied at once: a few megabytes; a block's sums of products stay below 2^53.
 BLOCK = 1 << 21
@@ -132,7 +130,7 @@ def _check_pair(design: LinearDesign, where: Any, person: Any, engine: Any) -> N
         raise DomainError(f"a pair of arrays has no column {', '.join(map(repr, others))} to choose rows by")
 
 
-def _joined(X: Any, y: Any, design: LinearDesign) -> pd.DataFrame:
+def _joined(X: Any, y: Any, design: LinearDesign) -> DataFrame:
     """One table of a pair of arrays."""
     frame = named_array(X, tuple(design.features), design.strict)
     target = cells_of(y) if design.strict else array_of(y, "y must be an array of one axis")

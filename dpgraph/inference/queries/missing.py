@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,15 +13,13 @@ from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.queries import indicator
 from dpgraph.inference.queries.asking import query
 from dpgraph.inference.queries.tables import drawn_tables
+from dpgraph.privacy.display import DataFrame
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 
-if TYPE_CHECKING:
-    import pandas as pd
 
-
-def missing(model: Any, *, interval: float = 0.9) -> pd.DataFrame:
+def missing(model: Any, *, interval: float = 0.9) -> DataFrame:
     """The share of missing values of each variable, their assumed causes, and the distance of observed values from all.
 
     Args:
