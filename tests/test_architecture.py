@@ -208,15 +208,15 @@ DOMAIN = 'domain = dg.Domain.of({"a": [0, 1], "b": [0, 1]}); '
         (
             "counts = dg.count(rows, dg.Network.of(domain, {})); "
             "dg.release(counts, dg.LaplaceMechanism(1), budget=dg.Budget(1))",
-            ["inference", "estimators", "models", "hmm", "markov", "graphs", "statistics.regression"],
+            ["inference", "estimators", "models", "hmm", "markov", "graphs", "statistics.moments"],
         ),
         (
             'dg.PrivateNaiveBayes(domain, 1, target="b").fit(rows[["a"]], rows["b"])',
-            ["hmm", "markov", "graphs", "inference.regression", "inference.expfam", "statistics.regression"],
+            ["hmm", "markov", "graphs", "inference.regression", "inference.expfam", "statistics.moments"],
         ),
         (
             "dg.learn_network(rows, domain, epsilon=1)",
-            ["hmm", "markov", "inference.regression.posterior", "inference.expfam", "statistics.regression"],
+            ["hmm", "markov", "inference.regression.posterior", "inference.expfam", "statistics.moments"],
         ),
     ],
     ids=["release", "classifier", "network"],

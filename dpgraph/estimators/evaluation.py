@@ -21,8 +21,7 @@ from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.models.conditional import ConditionalClassifier
 from dpgraph.models.evaluation import Evaluation
-from dpgraph.models.hmm import HiddenMarkovModel
-from dpgraph.models.markov_scores import entry_log_probability
+from dpgraph.models.hmm import HiddenMarkovModel, entry_log_probability
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.checks import Flags, Reals, check_choice

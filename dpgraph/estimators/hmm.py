@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpgraph.estimators.fitting import Fit, cap_for, check_learning, fit_budget, inference_seed, warn_if_drowned
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-from dpgraph.models.hmm import HiddenMarkovModel, cell_flags, hmm_network
+from dpgraph.models.hmm import HiddenMarkovModel, cell_flags, hmm_network, markov_scores
 from dpgraph.models.markov_counts import (
     ITERATIONS,
     MOST_STATES,
@@ -21,7 +21,6 @@ from dpgraph.models.markov_counts import (
     fit_hmm,
     markov_baselines,
 )
-from dpgraph.models.markov_scores import markov_scores
 from dpgraph.privacy.accounting import Budget, cost
 from dpgraph.privacy.display import DataFrame, data_frame
 from dpgraph.privacy.errors import ReleaseError

@@ -25,7 +25,7 @@ from dpgraph.privacy.display import DataFrame
 from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, exact
-from dpgraph.statistics.regression import regression_moments
+from dpgraph.statistics.moments import regression_moments
 from dpgraph.statistics.rows.features import is_unread, judged_columns, regression_features
 from dpgraph.structure.design import LinearDesign, bounds_of, feature_of
 from dpgraph.structure.domain import DomainError, NetworkError

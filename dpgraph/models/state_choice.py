@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpgraph.inference.markov.evidence import LogEvidence
-from dpgraph.inference.markov.sampler import MarkovDraws, draw_markov
-from dpgraph.inference.markov.starts import entries_estimate
+from dpgraph.inference.markov.sampler import MarkovDraws, draw_markov, entries_estimate
 from dpgraph.models.markov_forecasts import sequence_laws
 from dpgraph.privacy.display import DataFrame, data_frame
 from dpgraph.privacy.errors import InferenceError

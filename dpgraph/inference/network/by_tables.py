@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpgraph.inference.counts.cell_noise import CellNoise
-from dpgraph.inference.counts.margin_chain import NoisyMargin, margin_chain
+from dpgraph.inference.counts.table_chain import NoisyMargin, margin_chain
 from dpgraph.inference.interruption import heed, interruptible, processors, side_by_side
 from dpgraph.inference.network.draws import HeldDraws, PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, concentration_tables, rows_estimate

@@ -274,9 +274,9 @@ ROWS = (
     ),
     Mutant(
         "an empty table refused by the sums of a regression",
-        "statistics/regression.py",
-        "    if many > most:\n",
-        '    if not many:\n        raise DomainError("there are no rows")\n    if many > most:\n',
+        "statistics/moments.py",
+        "        if many > most:\n",
+        '        if not many:\n            raise DomainError("there are no rows")\n        if many > most:\n',
         _command("fit regression: --inference plug-in --on-missing error", ADD),
     ),
     Mutant(

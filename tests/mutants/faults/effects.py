@@ -53,7 +53,7 @@ MUTANTS = (
     ),
     Mutant(
         "states of a start that are kinds of sequences",
-        "inference/markov/starts.py",
+        "inference/markov/sampler.py",
         "effects=KEPT * moved",
         "effects=0 * moved",
         ("tests/inference/markov/test_effects.py::test_chains_start_at_states_that_are_no_kinds_of_sequences",),
