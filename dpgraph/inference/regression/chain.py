@@ -15,17 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpgraph.inference.regression import density
 from dpgraph.inference.regression._kernels import Given, Metric, Problem, compiled
-from dpgraph.inference.regression.density import (
-    Layout,
-    Noise,
-    Point,
-    WeightPrior,
-    conjugate_update,
-    matrix_vector,
-    sums_are_possible,
-    sums_layout,
-)
 from dpgraph.inference.regression.prior import RegressionPrior
 from dpgraph.structure.design import Bounded, LinearDesign
 from dpgraph.structure.moments import NoisyMoments
@@ -63,22 +54,22 @@ class Model:
     drowns the columns' averages, but not the target's, the intercept alone would have to follow every one of them.
     """
 
-    layout: Layout
-    noise: Noise
+    layout: density.Layout
+    noise: density.Noise
     prior: RegressionPrior
     centre: Reals
     scale: Reals
     middle: Reals
     root: Reals
 
-    def point(self, flat: Reals) -> Point:
+    def point(self, flat: Reals) -> density.Point:
         """Coordinates from vectors, shape (chains, coordinates)."""
         d = self.layout.d
         sums = flat[:, : -d - 1]
-        centred = self.middle + np.exp(flat[:, -1:] / 2) * matrix_vector(self.root, flat[:, -d - 1 : -1])
-        return Point(sums, self.uncentred(sums, centred), flat[:, -1])
+        centred = self.middle + np.exp(flat[:, -1:] / 2) * density.matrix_vector(self.root, flat[:, -d - 1 : -1])
+        return density.Point(sums, self.uncentred(sums, centred), flat[:, -1])
 
-    def flat(self, point: Point) -> Reals:
+    def flat(self, point: density.Point) -> Reals:
         """The inverse of ``point``."""
         centred = point.fitted.copy()
         if self.layout.intercept:
@@ -108,7 +99,7 @@ class Model:
             noise.laplace,
         )  # fmt: skip
 
-    def given(self, prior: WeightPrior) -> Given:
+    def given(self, prior: density.WeightPrior) -> Given:
         """The arrays of each chain."""
         chains, d = prior.mean.shape
         observed = np.broadcast_to(self.noise.observed, (chains, len(self.noise.scale)))
@@ -123,8 +114,8 @@ def as_model(noisy: NoisyMoments, prior: RegressionPrior, design: LinearDesign) 
     if noisy.n is None:  # a number that cannot be far below the rows
         size = max(float(noisy.values[-1]), float(noisy.scales[-1]), float(len(noisy.description.names)))
     size = max(1.0, size)
-    layout = sums_layout(design, None if noisy.n is None else max(1.0, float(noisy.n)), size)
-    noise = Noise(noisy.values / size, noisy.scales / size, not noisy.law.gaussian)
+    layout = density.sums_layout(design, None if noisy.n is None else max(1.0, float(noisy.n)), size)
+    noise = density.Noise(noisy.values / size, noisy.scales / size, not noisy.law.gaussian)
     centre, (middle, root) = prior.centre(design), _rough(layout, noise, prior, design)
     return Model(layout, noise, prior, centre, prior.scale(design), middle, root)
 
@@ -143,14 +134,14 @@ def starting_points(model: Model, design: LinearDesign, chains: int, rng: np.ran
     gram = layout.matrix(sums)
     square = _square(layout, noise)
     u = rng.standard_normal((chains, layout.d))
-    fitted = model.uncentred(sums, model.middle + np.sqrt(square)[..., None] * matrix_vector(model.root, u))
-    explained = (fitted * matrix_vector(gram, fitted)).sum(axis=1)
+    fitted = model.uncentred(sums, model.middle + np.sqrt(square)[..., None] * density.matrix_vector(model.root, u))
+    explained = (fitted * density.matrix_vector(gram, fitted)).sum(axis=1)
     residual = np.maximum(noise.observed[..., layout.target[-1]] - explained, LEAST_RESIDUAL * square)
     log_residual = np.log(residual) + 0.2 * rng.standard_normal(chains)
-    return model.flat(Point(sums, fitted, log_residual))
+    return model.flat(density.Point(sums, fitted, log_residual))
 
 
-def possible_sums(sums: Reals, layout: Layout, design: LinearDesign) -> Reals:
+def possible_sums(sums: Reals, layout: density.Layout, design: LinearDesign) -> Reals:
     """Sums over n, moved towards unrelated features as little as makes them possible; shape (chains, sums)."""
     centre = unrelated_averages(layout, design)
     made, open_ = np.clip(sums, -1.0, 1.0), np.ones(len(sums), bool)
@@ -161,12 +152,12 @@ def possible_sums(sums: Reals, layout: Layout, design: LinearDesign) -> Reals:
         # further than needed where it is needed: at the very edge the density has no scale
         inner = moved + weight / 2 * (centre - moved)
         whole = np.hstack([moved * shares, shares]) if layout.n is None else moved * shares
-        fits = sums_are_possible(whole, layout) & open_
+        fits = density.sums_are_possible(whole, layout) & open_
         made[fits], open_ = inner[fits], open_ & ~fits
     return made
 
 
-def unrelated_averages(layout: Layout, design: LinearDesign) -> Reals:
+def unrelated_averages(layout: density.Layout, design: LinearDesign) -> Reals:
     """The averages of products of independent features, numbers uniform in their bounds and levels alike."""
     columns = design.columns[:-1]
     averages, squares = [], []
@@ -179,12 +170,14 @@ def unrelated_averages(layout: Layout, design: LinearDesign) -> Reals:
     return np.array([squares[i] if i == j else averages[i] * averages[j] for i, j in pairs])
 
 
-def _square(layout: Layout, noise: Noise) -> Reals:
+def _square(layout: density.Layout, noise: density.Noise) -> Reals:
     """A plausible y'y / n."""
     return np.clip(noise.observed[..., layout.target[-1]], 0.02, 0.5)
 
 
-def _rough(layout: Layout, noise: Noise, prior: RegressionPrior, design: LinearDesign) -> tuple[Reals, Reals]:
+def _rough(
+    layout: density.Layout, noise: density.Noise, prior: RegressionPrior, design: LinearDesign
+) -> tuple[Reals, Reals]:
     """A rough estimate of the centred weights, and a root of its covariance over the residuals' share."""
     share = 1.0 if layout.n is None else layout.n / layout.size
     sums = possible_sums(noise.observed[..., layout.features][None] / share, layout, design) * share
@@ -213,7 +206,7 @@ class State:
     flat: Reals
     weights: Reals
     variance: Reals
-    prior: WeightPrior
+    prior: density.WeightPrior
 
 
 @dataclass(frozen=True)
@@ -383,11 +376,11 @@ def _first_metric(model: Model) -> Metric:
     return Metric(1 / np.sqrt(sums**-2.0 + 0.2**-2.0), np.diag(others))
 
 
-def _first_prior(model: Model, chains: int) -> WeightPrior:
+def _first_prior(model: Model, chains: int) -> density.WeightPrior:
     """The prior with hyperparameters where they start."""
     shape, rate = model.prior.inverse_gamma
     tiled = np.tile(np.stack([model.centre, model.scale**-2.0]), (chains, 1, 1))
-    return WeightPrior(tiled[:, 0], tiled[:, 1], shape, np.full(chains, rate))
+    return density.WeightPrior(tiled[:, 0], tiled[:, 1], shape, np.full(chains, rate))
 
 
 def _refreshed(model: Model, state: State, rng: np.random.Generator) -> State:
@@ -396,18 +389,18 @@ def _refreshed(model: Model, state: State, rng: np.random.Generator) -> State:
     residual = np.exp(point.log_residual) * layout.size
     gram = layout.matrix(point.sums) * layout.size
     rows = layout.rows(point.sums)
-    after = conjugate_update(gram, point.fitted, residual, rows, state.prior, layout.intercept)
+    after = density.conjugate_update(gram, point.fitted, residual, rows, state.prior, layout.intercept)
     variance = after.rate / rng.standard_gamma(after.shape)
     root: Any = np.linalg.cholesky(after.covariance)
     z = rng.standard_normal(point.fitted.shape)
-    weights = after.mean + np.sqrt(variance)[:, None] * matrix_vector(root, z)
+    weights = after.mean + np.sqrt(variance)[:, None] * density.matrix_vector(root, z)
     prior = _hyperparameters(model, weights, variance, gram / rows[:, None, None], rng)
     return State(state.flat, weights, variance, prior)
 
 
 def _hyperparameters(
     model: Model, weights: Reals, variance: Reals, products: Reals, rng: np.random.Generator
-) -> WeightPrior:
+) -> density.WeightPrior:
     """The scales of the intercept and of all other weights, and of a half-Cauchy deviation."""
     base, apart, first = _first_prior(model, len(weights)), weights - model.centre, int(model.layout.intercept)
     rate, scale = base.rate, model.prior.half_cauchy
@@ -417,7 +410,7 @@ def _hyperparameters(
         apart[:, 0] = (apart * average).sum(axis=1)
         covariance = products - average[:, :, None] * average[:, None, :]
     scaled = apart / model.scale / np.sqrt(variance)[:, None]
-    misfit = scaled * matrix_vector(covariance, scaled)
+    misfit = scaled * density.matrix_vector(covariance, scaled)
     if first:
         misfit[:, 0] = scaled[:, 0] ** 2
     common = np.ones_like(base.precision)
