@@ -101,8 +101,7 @@ def predict(model: str, rows: str | None, forecast: int | None, counts: bool, ra
 
     Programs that read the labels back need --raw if a level begins with = + - or @.
     """
-    from dpgraph.files.atomic_write import write_text
-    from dpgraph.files.spreadsheet import csv_text, harmless_frame
+    from dpgraph.files.atomic_write import csv_text, harmless_frame, write_text
 
     out = writable(out, ".csv")
     loaded = dg.load(model, progress=True)
@@ -179,9 +178,8 @@ def sample(model: str, n: int, seed: int | None, numbers: Numbers, holes: bool, 
     """
     import numpy as np
 
-    from dpgraph.files.atomic_write import write_frames
+    from dpgraph.files.atomic_write import harmless_frame, write_frames
     from dpgraph.files.documents import population, probabilities_of
-    from dpgraph.files.spreadsheet import harmless_frame
 
     out = writable(out, ".csv", ".parquet")
     found, rng = population(model, progress=True), np.random.default_rng(seed)

@@ -23,9 +23,8 @@ import numpy.typing as npt
 
 from dpgraph.estimators.fitting import Fit, check_learning, inference_seed, keep_names
 from dpgraph.estimators.learning import learn_network
-from dpgraph.estimators.measured_pairs import designed
+from dpgraph.estimators.measured_pairs import adding, as_one, charged, designed, shared, unseen, whole_event
 from dpgraph.estimators.naive_bayes import DeclaredClassifier, PrivateNaiveBayes
-from dpgraph.estimators.parts import adding, as_one, charged, shared, unseen, whole_event
 from dpgraph.inference.graphs.choosing import check_choosing, choose_within
 from dpgraph.inference.graphs.constraints import constraints_within
 from dpgraph.inference.graphs.pair_estimates import read_pairs

@@ -17,11 +17,10 @@ from itertools import combinations
 from typing import Any
 
 from dpgraph import memory
-from dpgraph.estimators.measured_pairs import PAIRS
-from dpgraph.estimators.parts import Learner, Task, adding, as_one, charged, shared, whole_event
+from dpgraph.estimators.measured_pairs import PAIRS, Learner, Task, adding, as_one, charged, shared, whole_event
+from dpgraph.inference.graphs.choosing import read_families
 from dpgraph.inference.graphs.constraints import Constraints, constraints_within
 from dpgraph.inference.graphs.learned import LearnedNetwork
-from dpgraph.inference.graphs.reading import read_families
 from dpgraph.inference.network.consistency import reconcile
 from dpgraph.inference.network.plug_in import BYTES_PER_CELL, BYTES_PER_FAMILY
 from dpgraph.mechanisms.selection.parents_choice import OneWays, ParentsChoice

@@ -39,7 +39,7 @@ MUTANTS = (
     ),
     Mutant(
         "a classifier's record without the price of its scores",
-        "estimators/parts.py",
+        "estimators/measured_pairs.py",
         "len(more)], *more))",
         "len(more)],))",
         (f"{FITS}::test_the_record_names_the_price_of_every_part_scores_too", LOSS),

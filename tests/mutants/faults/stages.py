@@ -165,7 +165,7 @@ MUTANTS = (
     Mutant(
         "joints of three variables as even as their pairs allow",
         "inference/graphs/choosing.py",
-        "uneven + FLOOR * joint",
+        "uneven + REMAINS * joint",
         "joint + 0 * uneven",
         (JOINTS,),
     ),
@@ -185,7 +185,7 @@ MUTANTS = (
     ),
     Mutant(
         "parents that are tried one at a time alone",
-        "inference/graphs/reading.py",
+        "inference/graphs/choosing.py",
         "for offers in ([(other,) for other in placed], together):",
         "for offers in ([(other,) for other in placed],):",
         (f"{PAID}::test_what_no_pair_tells_is_found",),
@@ -214,14 +214,14 @@ MUTANTS = (
     ),
     Mutant(
         "a network whose cells may be nearly impossible",
-        "inference/graphs/reading.py",
+        "inference/graphs/choosing.py",
         "found[name] = conditional(joints[name] + more) if",
         "found[name] = conditional(joints[name]) if",
         (f"{SMOOTHING}::test_a_configuration_is_given_rows_in_the_childs_own_proportions",),
     ),
     Mutant(
         "pseudo-rows that the noise does not say",
-        "inference/graphs/reading.py",
+        "inference/graphs/choosing.py",
         "rows = PART * _noise_of_cells(pairs, family) / pairs.n",
         "rows = PART / pairs.n",
         (f"{SMOOTHING}::test_without_noise_nothing_is_added",),
