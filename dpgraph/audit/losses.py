@@ -96,14 +96,11 @@ def check_replay(one: Run, other: Run) -> None:
     """Refuses two runs of which anything differs but the inputs of noise calls; it names what, never a value."""
     if one.error != other.error:
         raise InferenceError("an exception, or its words, depends on the rows")
-    for number, (a, b) in enumerate(zip_longest(one.calls, other.calls), start=1):
-        try:
-            exact_loss.check_same_call(number, a, b)
-        except ReleaseError as error:
-            raise InferenceError(str(error)) from None
-    if one.event != other.event:
-        raise InferenceError("the claim, its event, depends on the rows")
     try:
+        for number, (a, b) in enumerate(zip_longest(one.calls, other.calls), start=1):
+            exact_loss.check_same_call(number, a, b)
+        if one.event != other.event:
+            raise ReleaseError("the claim, its event, depends on the rows")
         apart = exact_loss.difference(one.value, other.value)
     except ReleaseError as error:
         raise InferenceError(str(error)) from None
@@ -281,7 +278,6 @@ class _Search:
 
 
 def _calls(run: Run) -> list[Any]:
-    """The public part and the inputs of each call."""
     return [(call.public, np.asarray(call.inputs).tolist()) for call in run.calls]
 
 

@@ -100,7 +100,6 @@ def cost(
 
 
 def _plans(domain: Any, target: Any, rows: int, epsilon: Any, delta: Any, unit: dg.PrivacyUnit) -> list[dict[str, Any]]:
-
     with waiting("simulating classifiers", True):
         found = dg.PrivateClassifier(domain, target, epsilon, delta, unit=unit).plan(rows)
     return records(found.replace({"epsilon": {float("inf"): None}}).astype(object).to_dict("records"))

@@ -355,7 +355,6 @@ class _Plan:
         return 1, 0, False
 
     def _candidates(self, noisy: Release[Any], learned: bool, parts: int, coarse: bool) -> list[Candidate]:
-        """The candidates, from the released tables alone."""
         rng = np.random.default_rng(self.seed)
         tables = plug_in_posterior(learning(noisy.value, self.network), counts="expected").mean()
         base = np.log(tables.table(self.target))

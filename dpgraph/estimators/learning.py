@@ -109,7 +109,6 @@ def _plan(task: Task) -> tuple[Event, ...]:
 
 
 def _parts(task: Task) -> list[Event]:
-    """The parts as they are planned."""
     if task.budget.group is not None:
         raise ReleaseError("method='greedy' needs a budget of all rows, not a group's")
     if task.constraints.max_parents == 0:
@@ -125,7 +124,6 @@ def _parts(task: Task) -> list[Event]:
 
 
 def _accounting(task: Task) -> Accounting:
-    """How the parts add: in squares of mus where there is a delta."""
     return "gdp" if task.delta else "basic"
 
 

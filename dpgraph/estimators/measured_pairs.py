@@ -120,7 +120,6 @@ def _may_split(domain: Domain, mechanism: GaussianMechanism, unit: PrivacyUnit, 
 
 
 def _candidates(domain: Domain, how: Mechanism) -> Iterator[Margins]:
-    """Plans from all pairs down to single variables alone."""
     everything = all_pairs(domain, beyond="leave-out")
     pairs = sorted((table for table in everything.tables if len(table) == 2), key=everything.cells)
     seen: set[int] = set()

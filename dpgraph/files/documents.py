@@ -98,7 +98,6 @@ def save(value: Any, path: str | Path, *, release: Release[Any] | None = None, p
 
 
 def _save(value: Any, target: Path, released: Any) -> None:
-    """Writes by the target's name."""
     value, lost = _kept(value, target.suffix.lower())
     if target.suffix.lower() == ".bif":
         from dpgraph.files.pgmpy import write_bif

@@ -160,7 +160,6 @@ def _plain_part(part: Any) -> Plain:
 
 
 def _networks_in(plain: Plain) -> tuple[Network, ...]:
-    """The networks of the single releases of a file, in order."""
     found: list[Network] = []
     for part in plain["parts"]:
         found += _networks_in(part) if part["kind"] == "joint" else [network_of(part["network"])]
@@ -191,7 +190,6 @@ def _check_sums(noisy: tables.NoisySums, provenance: Provenance) -> None:
 
 
 def _grid(description: Any) -> Plain | None:
-    """The unit of the integer sums."""
     if isinstance(description, LinearDesign):
         return {"resolution": RESOLUTION, "copies": description.copies}
     if isinstance(description, OutcomeDescription):

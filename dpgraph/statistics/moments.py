@@ -406,7 +406,6 @@ def _check_pair(design: LinearDesign, where: Any, person: Any, engine: Any) -> N
 
 
 def _joined(X: Any, y: Any, design: LinearDesign) -> DataFrame:
-    """One table of a pair of arrays."""
     frame = named_array(X, tuple(design.features), design.strict)
     target = cells_of(y) if design.strict else array_of(y, "y must be an array of one axis")
     if target.ndim != 1 or len(target) != len(frame):

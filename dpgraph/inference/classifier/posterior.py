@@ -267,7 +267,6 @@ def _label_precision(table: MeasuredTable, labels: int) -> float:
 
 
 def _columns(weights: Reals, label: Integers) -> Integers:
-    """A table of whole numbers with given column sums."""
     return np.column_stack([whole_numbers(weights[:, y], int(total)) for y, total in enumerate(label)])
 
 

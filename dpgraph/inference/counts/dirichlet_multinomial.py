@@ -264,7 +264,6 @@ def tilted_law(low: int, log: Reals, tilt: float) -> tuple[Mass, float]:
 
 
 def _without_tails(low: int, weight: Reals) -> Mass:
-    """Weights without tails of negligible mass, normalised."""
     total = np.cumsum(weight)
     total /= total[-1]
     first = int(np.searchsorted(total, TAIL))

@@ -387,7 +387,6 @@ def draw_conjugate(family: ExponentialFamily, prior: Prior, sums: Reals, n: Real
 
 
 def _normal_inverse_gamma(prior: NormalInverseGammaPrior, sums: Reals, n: Reals, rng: np.random.Generator) -> Reals:
-    """Variance, then mean given it."""
     records = prior.records + n
     centre = (prior.records * prior.mean + sums[:, 0]) / records
     spread = sums[:, 1] + prior.records * prior.mean**2 - records * centre**2
@@ -491,7 +490,6 @@ def region_moments(family: ExponentialFamily, theta: Reals, low: float, high: fl
 
 
 def _single_statistic(mass: Reals, first: Reals, second: Reals) -> RegionMoments:
-    """Adds the axes of a single statistic."""
     return RegionMoments(mass, first[:, None], second[:, None, None])
 
 

@@ -177,7 +177,6 @@ def as_problems(noisy: Sequence[NoisyMoments], prior: Prior) -> Problems:
 
 
 def _plug_in(noisy: NoisyMoments, prior: Prior, draws: int, rng: np.random.Generator) -> Reals:
-    """The conjugate law at the nearest possible sums."""
     family, d = noisy.of_family.family, len(noisy.description.names)
     values = noisy.values
     if noisy.n is not None:

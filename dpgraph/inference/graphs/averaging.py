@@ -323,7 +323,6 @@ class GraphChain:
         return {**concentration_tables(network, 1.0), **self.fixed}
 
     def _lay_out(self, counts: Integers) -> None:
-        """Sets what follows from the graph."""
         network = self.network
         given = replace(self.given, network=network)
         self.layout: Layout = by_records.kernel_layout(given, self._prior(network))

@@ -506,7 +506,6 @@ def _parents(field: Field, pairs: Pairs, constraints: Limits, name: str, placed:
 
 
 def _least(pairs: Pairs, name: str, more: Family) -> float:
-    """The least information that parents must carry."""
     if borrows(pairs.domain):
         return LEAST_BORROWED
     return max(LEAST * len(more), BEYOND_NOISE * _noise(pairs, name, more))

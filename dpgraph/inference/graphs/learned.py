@@ -297,7 +297,6 @@ class LearnedNetwork:
         return () if self._again is None else _graphs(self._again, DRAWS, 0)
 
     def _share(self, one: str, other: str) -> float:
-        """The part of the draws on which two variables are joined."""
         joined_in = [one in graph.parents[other] or other in graph.parents[one] for graph in self._drawn]
         return float(np.mean(joined_in)) if joined_in else float("nan")
 

@@ -181,7 +181,6 @@ class _Cliques:
 
 
 def _neighbours(above: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """The cliques next to each clique."""
     found: list[list[int]] = [[] for _ in above]
     for i, over in enumerate(above[1:], 1):
         found[i].append(over)

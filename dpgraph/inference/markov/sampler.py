@@ -157,8 +157,6 @@ def draw_markov(given: LogEvidence, states: int, **settings: Any) -> MarkovDraws
 
 
 def _drawn(run: _Run, chains: list[_Chain]) -> MarkovDraws:
-    """The draws of all chains."""
-
     def stacked(name: str) -> Any:
         return np.stack([getattr(one, name) for one in chains])
 

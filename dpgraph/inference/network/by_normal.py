@@ -186,7 +186,6 @@ def _shrinkage(mean: Reals, variance: float, rng: np.random.Generator, size: int
 def _counts(
     network: Network, family: Family, latent: Mapping[Family, _Latent], rng: np.random.Generator, *, redraw: bool
 ) -> Reals:
-    """Non-negative counts of a family, leading axis the draw."""
     blocks = subsets(ordered(network, family))
     size = len(latent[()].values)
 

@@ -225,7 +225,6 @@ class FamilyMargins:
         return [replace(one, places=one.places[kept]) for one in measured], kept
 
     def _margin(self, place: int, names: Family) -> Read:
-        """A margin of a table, flat."""
         table, network = self._given.tables[place], self._given.network
         values = margin(table.values.reshape(table.shape), table.variables, names).reshape(-1)
         possible = network.possible(table.variables)

@@ -377,7 +377,6 @@ def _first_metric(model: Model) -> Metric:
 
 
 def _first_prior(model: Model, chains: int) -> density.WeightPrior:
-    """The prior with hyperparameters where they start."""
     shape, rate = model.prior.inverse_gamma
     tiled = np.tile(np.stack([model.centre, model.scale**-2.0]), (chains, 1, 1))
     return density.WeightPrior(tiled[:, 0], tiled[:, 1], shape, np.full(chains, rate))

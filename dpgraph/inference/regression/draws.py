@@ -198,7 +198,6 @@ def scaled_columns(design: LinearDesign, values: Any) -> Reals:
 
 
 def _values(design: LinearDesign, name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
-    """One feature: numbers, or codes."""
     coded = not isinstance(design.features[name], Bounded)
     problem = f"feature {name!r} must be one column of " + ("the codes of its levels" if coded else "numbers")
     array = array_of(values, problem)

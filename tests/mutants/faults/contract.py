@@ -307,8 +307,8 @@ MEMBERS = (
     Mutant(
         "a new command that spends and that nobody tries",
         "cli/__init__.py",
-        "    main.add_command(_command)\n",
-        '    main.add_command(_command)\nmain.add_command(release, "publish")\n',
+        "ledger):  # of what was made\n    main.add_command(_command)\n",
+        'ledger):  # of what was made\n    main.add_command(_command)\nmain.add_command(release, "publish")\n',
         (f"{DISCOVERY}::test_every_command_that_spends_is_in_the_contract",),
     ),
     Mutant(
