@@ -96,11 +96,14 @@ def check_replay(one: Run, other: Run) -> None:
     """Refuses two runs of which anything differs but the inputs of noise calls; it names what, never a value."""
     if one.error != other.error:
         raise InferenceError("an exception, or its words, depends on the rows")
-    try:
-        for number, (a, b) in enumerate(zip_longest(one.calls, other.calls), start=1):
+    for number, (a, b) in enumerate(zip_longest(one.calls, other.calls), start=1):
+        try:
             exact_loss.check_same_call(number, a, b)
-        if one.event != other.event:
-            raise ReleaseError("the claim, its event, depends on the rows")
+        except ReleaseError as error:
+            raise InferenceError(str(error)) from None
+    if one.event != other.event:
+        raise InferenceError("the claim, its event, depends on the rows")
+    try:
         apart = exact_loss.difference(one.value, other.value)
     except ReleaseError as error:
         raise InferenceError(str(error)) from None

@@ -31,7 +31,6 @@ from dpgraph.inference.network.queries import (
 )
 from dpgraph.inference.queries.tables import DrawnTables, tables_given
 from dpgraph.models.markov_forecasts import count_law, later_times, most_likely_paths, sequence_laws
-from dpgraph.models.state_choice import StateChoice
 from dpgraph.privacy.checks import near
 from dpgraph.privacy.display import DataFrame, as_html, cell, data_frame
 from dpgraph.privacy.errors import InferenceError
@@ -87,6 +86,39 @@ def cell_flags(domain: Domain, sequence: str, time: str, cells: Any) -> Flags:
     flags = np.zeros((domain.sizes[sequence], domain.sizes[time]), bool)
     flags[codes[sequence], codes[time]] = True
     return flags
+
+
+@dataclass(frozen=True)
+class StateChoice:
+    """The score of each number of states on cells of the release that it did not learn from, and the chosen number.
+
+    Attributes:
+        states: The numbers that were tried, from 1.
+        scores: Released entries times ln P(level), summed over fields, for each released entry: without bias the score
+            of the true entries.
+        deviations: The standard deviation, from noise, of a score's distance to the best one.
+        chosen: The smallest number of states whose score is within that deviation of the best.
+    """
+
+    states: tuple[int, ...]
+    scores: tuple[float, ...]
+    deviations: tuple[float, ...]
+    chosen: int
+
+    def __post_init__(self) -> None:
+        sizes = {len(self.states), len(self.scores), len(self.deviations)}
+        numbers = np.array([*self.scores, *self.deviations], float)
+        if len(sizes) != 1 or self.chosen not in self.states or not np.isfinite(numbers).all():
+            raise InferenceError("the scores of a choice of states do not fit the numbers of states tried")
+
+    def to_frame(self) -> DataFrame:
+        """A row for each number of states: score, deviation, chosen.
+
+        >>> StateChoice((1, 2), (-4.5, -4.4), (0.05, 0.0), 2).to_frame().loc[2, "chosen"]
+        np.True_
+        """
+        columns = {"score": self.scores, "deviation": self.deviations, "chosen": np.equal(self.states, self.chosen)}
+        return data_frame(columns, index=list(self.states)).rename_axis("states")
 
 
 @dataclass(frozen=True, eq=False)

@@ -247,7 +247,6 @@ def test_noise_is_drawn_through_its_one_home():
         "inference/queries/asking.py": makes,
         "inference/queries/tables.py": {"np.random.default_rng"},
         "models/markov_counts.py": makes,
-        "models/state_choice.py": takes,
         "models/hmm.py": takes | {"from scipy.stats"},  # quantiles of a law
         "models/evaluation.py": {"np.random.default_rng", "np.random.default_rng(0).standard_normal"},
     } | {f"inference/{name}.py": takes for name in GIVEN_A_GENERATOR}

@@ -1,7 +1,7 @@
 """The posterior of a linear regression given noisy sums of products, the noise taken into account.
 
 ``Hamiltonian``: the sums are unknown, and Markov chains move through those that bounded rows can have, weighed by the
-release and the law of its noise (``density``, ``chain``). Where the noise drowns the rows this falls back to the prior.
+release and the law of its noise (``chain``). Where the noise drowns the rows this falls back to the prior.
 ``PlugIn``: the nearest possible sums are taken as exact; overconfident, for comparison.
 """
 
@@ -15,7 +15,7 @@ from dpgraph.inference.chains import effective_size, progress_bar, r_hat
 from dpgraph.inference.draws import mixed
 from dpgraph.inference.methods import Automatic, Hamiltonian, PlugIn, chosen_method
 from dpgraph.inference.regression import chain
-from dpgraph.inference.regression.density import WeightPrior, conjugate_update, matrix_vector, sums_layout
+from dpgraph.inference.regression.chain import WeightPrior, conjugate_update, matrix_vector, sums_layout
 from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.inference.regression.prior import RegressionPrior
 from dpgraph.privacy.errors import InferenceError

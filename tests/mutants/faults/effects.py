@@ -60,14 +60,14 @@ MUTANTS = (
     ),
     Mutant(
         "the best score whatever the noise",
-        "models/state_choice.py",
+        "models/markov_counts.py",
         "scores >= scores[best] - deviations",
         "scores >= scores[best]",
         (f"{CHOICE}::test_what_noise_cannot_tell_apart_is_not_told_apart",),
     ),
     Mutant(
         "a part predicted from itself",
-        "models/state_choice.py",
+        "models/markov_counts.py",
         "draw_markov(given.without(mine), size",
         "draw_markov(given, size",
         (f"{CHOICE}::test_a_cell_is_predicted_without_its_own_release",),

@@ -1038,8 +1038,8 @@ MUTANTS = (
     Mutant(
         "a regression's noise scale forgotten",
         "inference/regression/chain.py",
-        "noise = density.Noise(noisy.values / size, noisy.scales / size, not",
-        "noise = density.Noise(noisy.values / size, 0.1 * noisy.scales / size, not",
+        "noise = Noise(noisy.values / size, noisy.scales / size, not",
+        "noise = Noise(noisy.values / size, 0.1 * noisy.scales / size, not",
         ("tests/inference/regression/test_chain.py::test_intervals_are_calibrated_and_plug_in_ones_are_not",),
     ),
     Mutant(
@@ -1080,7 +1080,7 @@ MUTANTS = (
     Mutant(
         "scales of a g-prior drawn as if columns were unrelated",
         "inference/regression/chain.py",
-        "misfit = scaled * density.matrix_vector(covariance, scaled)",
+        "misfit = scaled * matrix_vector(covariance, scaled)",
         "misfit = scaled**2",
         ("tests/inference/regression/test_chain.py::test_hyperparameters_leave_the_prior_as_it_is",),
     ),
