@@ -112,13 +112,7 @@ def check_replay(one: Run, other: Run) -> None:
 
 
 def exact_loss_check(
-    network: Network,
-    mechanism: Any,
-    *,
-    unit: PrivacyUnit,
-    clock: Clock,
-    scripts: int = 2,
-    seed: int = 0,
+    network: Network, mechanism: Any, *, unit: PrivacyUnit, clock: Clock, scripts: int = 2, seed: int = 0
 ) -> Check:
     """The largest loss of a mechanism over neighbours against its claim: a few pairs, more while there is time."""
     blank = Check("exact loss", repr(mechanism), "not possible", "", SEES, BLIND)

@@ -55,10 +55,7 @@ def main(ctx: click.Context, config: Path | None) -> None:
     declare a level for every value and null, and no row can be refused.
     """
     if ctx.invoked_subcommand in SPENDING and (defaults := read_defaults(config)) is not None:
-        ctx.default_map = {
-            **dict.fromkeys(SPENDING, defaults),
-            "fit": dict.fromkeys(fit.commands, defaults),
-        }
+        ctx.default_map = {**dict.fromkeys(SPENDING, defaults), "fit": dict.fromkeys(fit.commands, defaults)}
 
 
 for _command in (cost, audit, discover, release, learn, posterior, fit, refit):

@@ -30,15 +30,7 @@ from dpgraph.privacy.composition import Accounting, Filter, pure_within
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.gdp import pure_mu_squared
 from dpgraph.privacy.noise import Noise
-from dpgraph.privacy.records import (
-    PAID_IN_PARTS,
-    Event,
-    Number,
-    PrivacyCost,
-    PrivacyUnit,
-    Release,
-    combined_event,
-)
+from dpgraph.privacy.records import PAID_IN_PARTS, Event, Number, PrivacyCost, PrivacyUnit, Release, combined_event
 from dpgraph.privacy.release import BYTES_PER_NUMBER, BYTES_PER_TABLE, check_memory, checked_source, release
 from dpgraph.privacy.scope import RowsRecord
 from dpgraph.statistics.counts import TableCounts, any_tables, count

@@ -18,14 +18,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpgraph.inference.arguments import check_probability
-from dpgraph.inference.counts.noisy_counts import (
-    Evidence,
-    allows_zero,
-    latent_count,
-    lattice,
-    mean_law,
-    share_draws,
-)
+from dpgraph.inference.counts.noisy_counts import Evidence, allows_zero, latent_count, lattice, mean_law, share_draws
 from dpgraph.inference.simplex import onto_simplex
 from dpgraph.privacy.checks import near
 from dpgraph.privacy.display import DataFrame, as_html, data_frame

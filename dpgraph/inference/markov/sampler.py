@@ -274,11 +274,7 @@ class _Chain:
 
 
 def latent_cells(
-    given: LogEvidence,
-    states: int,
-    start: Integers,
-    alike: npt.NDArray[np.int32] = ALL_DIFFER,
-    stop: Integers = NEVER,
+    given: LogEvidence, states: int, start: Integers, alike: npt.NDArray[np.int32] = ALL_DIFFER, stop: Integers = NEVER
 ) -> Cells:
     """The cells of one sampler chain, which begin at ``start``, shape (chains, steps, columns); of one release copy.
 
