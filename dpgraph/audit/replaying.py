@@ -219,7 +219,6 @@ def recorded(noise: RecordingNoise) -> Iterator[None]:
 
 
 def _moved(one: Trace, other: Trace) -> str | None:
-    """The difference between two runs, or None."""
     named = {
         "a warning, or its words,": (one.warned, other.warned),
         "what is printed": (one.printed, other.printed),

@@ -394,7 +394,6 @@ class _Plan:
 
 
 def _judged(place: int, candidate: Candidate, noisy: Any) -> Judged:
-    """A candidate calibrated by its noisy table."""
     table = (f"score {place}", "label")
     scores, loss, noise = candidate.calibrated(np.asarray(noisy.tables[table], np.float64), noisy.variance(table))
     return Judged(candidate.name, scores, loss, noise)
@@ -471,6 +470,5 @@ def _fitted(model: Any, domain: Domain, target: str, epsilon: Fraction, frame: A
 
 
 def _scores(probabilities: Any, truth: Any) -> tuple[float, float]:
-    """The accuracy and the log-loss."""
     right = probabilities.argmax(axis=1) == truth
     return float(right.mean()), float(-np.log(np.maximum(probabilities[np.arange(len(truth)), truth], 1e-12)).mean())

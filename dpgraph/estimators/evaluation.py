@@ -25,7 +25,7 @@ from dpgraph.models.hmm import HiddenMarkovModel, entry_log_probability
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.checks import Flags, Reals, check_choice
-from dpgraph.privacy.display import DataFrame
+from dpgraph.privacy.display import DataFrame, data_frame
 from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, Release
@@ -312,10 +312,8 @@ def _truth(y: Any) -> npt.NDArray[Any]:
 
 
 def _class_codes(column: npt.NDArray[Any], classes: Categories) -> npt.NDArray[Any]:
-    import pandas as pd
-
     with PublicWords(NO_COLUMN):
-        frame = pd.DataFrame({"y": column})
+        frame = data_frame({"y": column})
     return encode(frame, Domain.of({"y": classes})).columns["y"]
 
 

@@ -30,7 +30,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from dpgraph.privacy.accounting import Budget, budget_of, cost
 from dpgraph.privacy.checks import check_choice
-from dpgraph.privacy.display import DataFrame
+from dpgraph.privacy.display import DataFrame, data_frame
 from dpgraph.privacy.errors import OwnBudgetWarning, PriorWarning, PrivacyLeakWarning, ReleaseError, SplitWarning
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyCost, PrivacyUnit, exact
@@ -109,8 +109,6 @@ def feature_frame(
     ``reset`` keeps the features, as a fit does; else they are compared with the kept ones. ``public``: scikit-learn may
     judge the values, which its messages repeat. ``declared``: the columns of a table that count, in any order.
     """
-    import pandas as pd
-
     if is_table(X):
         like = () if reset or declared is None else getattr(estimator, "feature_names_in_", ())
         frame: Any = declared_columns(table_frame(X), declared, list(like))
@@ -124,7 +122,7 @@ def feature_frame(
             return frame.rename(columns=str)
     if public:
         array: Any = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite=True)
-        return pd.DataFrame({name: array[:, i] for i, name in enumerate(names(array.shape[1]))}).infer_objects()
+        return data_frame({name: array[:, i] for i, name in enumerate(names(array.shape[1]))}).infer_objects()
     refuse_other_shapes(X)
     refuse_list(X, strict)
     known, shape = getattr(estimator, "n_features_in_", None), getattr(X, "shape", ())

@@ -19,13 +19,10 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from dpgraph.privacy.display import DataFrame
 from dpgraph.privacy.errors import FileError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Names that this process may have made and not yet removed, each with the process that made it.
 _MADE: dict[str, int] = {}
@@ -171,7 +168,7 @@ def harmless(cell: Any) -> Any:
     return f"'{cell}" if formula else cell
 
 
-def csv_text(frame: pd.DataFrame, header: bool = True) -> str:
+def csv_text(frame: DataFrame, header: bool = True) -> str:
     """A data frame as CSV text; all words are quoted where one holds a carriage return, which readers split at."""
     text = frame.to_csv(index=False, header=header, lineterminator="\n")
     if "\r" in text:
@@ -179,7 +176,7 @@ def csv_text(frame: pd.DataFrame, header: bool = True) -> str:
     return text
 
 
-def harmless_frame(frame: pd.DataFrame) -> pd.DataFrame:
+def harmless_frame(frame: DataFrame) -> DataFrame:
     """A data frame whose cells and names are harmless; itself where all of them are already."""
     import pandas as pd
 

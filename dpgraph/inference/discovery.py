@@ -106,7 +106,6 @@ def found_bins(declared: Numbers, noisy: Integers, deviation: float) -> tuple[Bi
 
 
 def _even_cuts(noisy: Integers, wanted: float, start: int) -> Iterable[int]:
-    """Cuts of some intervals into parts of about the wanted count."""
     below = np.maximum.accumulate(np.concatenate([[0], np.cumsum(noisy)]))
     rows = float(below[-1])
     parts = min(round(rows / wanted), len(noisy))

@@ -472,7 +472,6 @@ class HiddenMarkovModel:
         return pd.concat(frames, ignore_index=True)
 
     def _ahead(self, steps: int) -> Iterator[DataFrame]:
-        """A row of each sequence for each step after the last."""
         levels = self.network.domain.levels
         for step, when in enumerate(later_times(levels(self.time), steps), 1):
             yield data_frame({self.sequence: list(levels(self.sequence)), "step": step, self.time: when})

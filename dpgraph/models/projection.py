@@ -336,7 +336,6 @@ def _design(domain: Domain, features: Family) -> tuple[tuple[str, ...], list[Rea
 
 
 def _rows(maps: list[Reals], codes: list[Any]) -> Reals:
-    """The design's rows of level positions, intercept first."""
     return np.column_stack([np.ones(len(codes[0])), *(one[code] for one, code in zip(maps, codes, strict=True))])
 
 

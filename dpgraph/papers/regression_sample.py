@@ -20,7 +20,7 @@ from dpgraph.inference.regression.draws import RegressionDraws, scaled_columns
 from dpgraph.mechanisms.reproduction import register_mechanism
 from dpgraph.mechanisms.selection.lattice import check_temperature
 from dpgraph.privacy.checks import Flags, Reals, check_boolean, check_whole
-from dpgraph.privacy.display import DataFrame, counted, summary
+from dpgraph.privacy.display import DataFrame, counted, data_frame, summary
 from dpgraph.privacy.errors import FileError, ReleaseError
 from dpgraph.privacy.measurements import Selection
 from dpgraph.privacy.noise import Noise
@@ -234,10 +234,8 @@ class SampledRegressionModel:
 
     def coefficients(self) -> DataFrame:
         """The mean over draws of the intercept and each coefficient, in the units of the rows: a column mean."""
-        import pandas as pd
-
         drawn = self.drawn.coefficients()
-        return pd.DataFrame({"mean": [float(values.mean()) for values in drawn.values()]}, index=pd.Index(list(drawn)))
+        return data_frame({"mean": [float(values.mean()) for values in drawn.values()]}, index=list(drawn))
 
     def predict(self, X: Any) -> Reals:
         """The prediction of each row by the mean of the draws, cut at the target's bounds, in its units.

@@ -21,7 +21,7 @@ from dpgraph.mechanisms.additive.fourier import FourierMechanism, theorem_3_boun
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.lattice import MapEstimate, lattice
 from dpgraph.privacy.checks import Reals
-from dpgraph.privacy.display import DataFrame
+from dpgraph.privacy.display import DataFrame, data_frame
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import DiscreteLaplace
 from dpgraph.privacy.records import PrivacyUnit
@@ -244,12 +244,10 @@ def error_bounds(report: PrivacyReport) -> DataFrame:
     >>> error_bounds(privacy_cost(coin, epsilon=1, n=100))["statement"][0]
     'Proposition 1: any count is off by at most'
     """
-    import pandas as pd
-
     network, asked = report.network, (report.network, report.epsilon, report.unit)
     columns = ["statement", "bound", "value", "found", "unit"]
     if isinstance(network, Margins):
-        return pd.DataFrame([], columns=[*columns, "ratio"])
+        return data_frame([], columns=[*columns, "ratio"])
     paper = LaplaceMechanism(report.epsilon, tables="families", allocation="uniform")
     scale = paper.event(network, report.unit).measurements[0].law.scale
     counts = count_error_bound(network.cell_count, scale, FAILURE)
@@ -259,7 +257,7 @@ def error_bounds(report: PrivacyReport) -> DataFrame:
         *_fourier_distance(*asked),
         *_map_loss(*asked),
     ]
-    found = pd.DataFrame(rows, columns=columns)
+    found = data_frame(rows, columns=columns)
     return found.assign(ratio=[row[1] / row[2] if row[2] else math.inf for row in rows])
 
 

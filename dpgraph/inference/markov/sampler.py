@@ -33,6 +33,7 @@ from dpgraph.inference.markov.effects import ALONE, Effects, fill_every_field
 from dpgraph.inference.markov.evidence import Flags, LogEvidence
 from dpgraph.inference.markov.loops import ALL_DIFFER, BLOCKS, FEW_ENTRIES, MOST_TABLES, MOVES, NEVER, Cells
 from dpgraph.privacy.checks import check_choice
+from dpgraph.privacy.display import data_frame
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.structure.network import transition_counts
 from dpgraph.structure.tables import Integers, Reals
@@ -304,12 +305,10 @@ def alike_cells(released: Integers, squares: Reals) -> npt.NDArray[np.int32]:
     Laplace noise does not tell values below 0 apart, nor values above the most entries of the block (proofs.md P125).
     ``squares`` has the cost of a unit of noise^2, shape (columns,). Shape (ways to cut, blocks, cells).
     """
-    import pandas as pd
-
     values, found = released.reshape(-1, released.shape[-1]), {}
     for last in set(BLOCKS.ravel().tolist()):
         heed()
-        told = pd.DataFrame(np.where(squares > 0, values, np.clip(values, 0, last)))
+        told = data_frame(np.where(squares > 0, values, np.clip(values, 0, last)))
         found[last] = told.groupby(list(told), sort=False).ngroup().to_numpy(np.int32)
     return np.stack([np.stack([found[last] for last in ends]) for ends in BLOCKS.tolist()])
 
@@ -535,7 +534,6 @@ def rounded_to_total(counts: Reals, entries: Integers) -> Integers:
 
 
 def _shares(counts: Reals, fields: tuple[slice, ...]) -> Reals:
-    """Counts as probabilities, field by field."""
     shares = np.empty_like(counts)
     for columns in fields:
         shares[..., columns] = counts[..., columns] / counts[..., columns].sum(axis=-1, keepdims=True)

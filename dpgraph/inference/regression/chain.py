@@ -357,7 +357,6 @@ def unrelated_averages(layout: Layout, design: LinearDesign) -> Reals:
 
 
 def _square(layout: Layout, noise: Noise) -> Reals:
-    """A plausible y'y / n."""
     return np.clip(noise.observed[..., layout.target[-1]], 0.02, 0.5)
 
 

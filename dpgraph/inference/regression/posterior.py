@@ -194,7 +194,6 @@ def nearest_moment_matrix(values: Reals, n: float, design: LinearDesign) -> Real
 
 
 def _unrelated_matrix(n: float, design: LinearDesign) -> Reals:
-    """The moment matrix of uniform, unrelated columns."""
     layout, target = sums_layout(design, n, n), len(design.columns) - 1
     sums = np.array([1 / 3 if i == j == target else 0.0 for i, j in design.pairs])
     sums[layout.features] = chain.unrelated_averages(layout, design)
