@@ -7,7 +7,7 @@ Given the state of a cell its entries' fields are independent (Foulds et al. 201
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any
@@ -19,27 +19,107 @@ from dpgraph.inference.arguments import check_probability, check_whole_number, g
 from dpgraph.inference.draws import MOST_R_HAT, mixing_note
 from dpgraph.inference.markov.evidence import Flags, field_names
 from dpgraph.inference.markov.labels import centred_spread, label_invariant_diagnostics, r_hat_of_predictions
-from dpgraph.inference.network.queries import (
-    Numbers,
-    code_columns,
-    indicator,
-    numbered,
-    numbers_of,
-    people_of,
-    with_nulls,
-    without_indicators,
-)
+from dpgraph.inference.network import queries
 from dpgraph.inference.queries.tables import DrawnTables, tables_given
-from dpgraph.models.markov_forecasts import count_law, later_times, most_likely_paths, sequence_laws
 from dpgraph.privacy.checks import near
 from dpgraph.privacy.display import DataFrame, as_html, cell, data_frame
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Provenance
 from dpgraph.structure.conversion import added, columns_to_predict, in_blocks
-from dpgraph.structure.domain import Domain, NetworkError, hole_codes
+from dpgraph.structure.domain import Domain, Level, NetworkError, hole_codes
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.network import Network, checked_laws
 from dpgraph.structure.tables import Integers, Reals
+
+#: Weights of a step beside that of the next, and sizes of negative binomial laws, that a forecast of counts tries.
+KEPT, SIZES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9), np.exp(np.linspace(-2, 5, 36)).tolist()
+#: The least mean of a count.
+LEAST = 0.1
+
+
+def sequence_laws(emission: Reals, effects: Reals | None) -> Reals:
+    """P(level | sequence, state), proportional to the state's law times e^effect (proofs.md P78).
+
+    >>> sequence_laws(np.array([[[0.5, 0.5]]]), np.log([[[1.0, 3.0]]])).round(2).tolist()
+    [[[[0.25, 0.75]]]]
+    """
+    if effects is None:
+        return emission[:, None]
+    weight = emission[:, None] * np.exp(effects - effects.max(axis=-1, keepdims=True))[:, :, None]
+    return weight / weight.sum(axis=-1, keepdims=True)
+
+
+def later_times(levels: Sequence[Level], steps: int) -> list[Any]:
+    """The times after the last level of evenly spaced numbers or dates; else that level + 1, + 2 and so on.
+
+    >>> later_times(("2023-11", "2023-12"), 2)
+    ['2024-01', '2024-02']
+    """
+    import pandas as pd
+
+    if all(isinstance(level, int) and not isinstance(level, bool) for level in levels):
+        gaps = set(np.diff(np.array(levels, np.int64)).tolist())
+        if len(gaps) == 1:
+            (gap,) = gaps
+            return [int(levels[-1]) + gap * step for step in range(1, steps + 1)]
+    for form, unit in (("%Y-%m", "M"), ("%Y-%m-%d", "D")):
+        dates = pd.to_datetime(pd.Series(levels, dtype=object).astype(str), format=form, errors="coerce")
+        numbers = dates.dt.to_period(unit).astype("int64").diff().iloc[1:]
+        if dates.notna().all() and numbers.nunique() == 1:
+            last, gap = dates.iloc[-1].to_period(unit), int(numbers.iloc[0])
+            return [(last + gap * step).strftime(form) for step in range(1, steps + 1)]
+    return [f"{levels[-1]} + {step}" for step in range(1, steps + 1)]
+
+
+def count_law(entries: Reals, ahead: int) -> tuple[Reals, float]:
+    """The mean and the size of the negative binomial law of each sequence's number of entries some steps ahead.
+
+    Earlier steps weigh less; weights and spread, the same for all sequences, forecast the past steps best.
+    """
+    steps, levels = np.arange(entries.shape[1]), []
+    age = steps[:, None] - steps
+    for kept in KEPT:
+        weight = np.where(age >= 0, kept ** np.maximum(age, 0), 0.0)
+        weight /= weight.sum(axis=1, keepdims=True)
+        levels.append(np.maximum(entries @ weight.T, LEAST))
+    made, later = slice(1, entries.shape[1] - ahead), slice(1 + ahead, None)
+    fits = [nbinom_logpmf(entries[:, later], mean[:, made], size) for mean in levels for size in SIZES]
+    at, size = divmod(int(np.argmax(fits)), len(SIZES))
+    return levels[at][:, -1], SIZES[size]
+
+
+def nbinom_logpmf(value: Reals, mean: Reals, size: float) -> float:
+    """The sum of ln P of values, whole numbers or not, by negative binomial laws of variance mean + mean^2 / size."""
+    from scipy.special import gammaln
+
+    log = gammaln(value + size) - gammaln(size) - gammaln(value + 1) + value * np.log(mean / (mean + size))
+    return float((log + size * np.log(size / (mean + size))).sum())
+
+
+def most_likely_paths(states: Integers, size: int) -> Integers:
+    """The path of highest probability of each sequence under the chain of its pairs of neighbouring states.
+
+    An approximation, since the posterior is a mixture of such chains (Viterbi; Rabiner 1989, III.B; proofs.md P116).
+
+    >>> paths = np.array([[[0, 0, 1]], [[0, 0, 1]], [[1, 0, 0]]])
+    >>> most_likely_paths(paths, 2)
+    array([[0, 0, 1]])
+    """
+    _, sequences, steps = states.shape
+    with np.errstate(divide="ignore"):
+        score = np.log(np.stack([(states[:, :, 0] == k).mean(axis=0) for k in range(size)], axis=1))
+        before = np.zeros((steps, sequences, size), np.int64)
+        for t in range(1, steps):
+            pairs = np.zeros((sequences, size, size))
+            np.add.at(pairs, (np.arange(sequences)[None], states[:, :, t - 1], states[:, :, t]), 1.0)
+            total = score[:, :, None] + np.log(pairs / np.maximum(pairs.sum(axis=2, keepdims=True), 1.0))
+            before[t], score = total.argmax(axis=1), total.max(axis=1)
+    paths = np.zeros((sequences, steps), np.int64)
+    paths[:, -1] = score.argmax(axis=1)
+    for t in range(steps - 1, 0, -1):
+        paths[:, t - 1] = before[t, np.arange(sequences), paths[:, t]]
+    return paths
+
 
 #: R-hat of predictions is of so many sequences at most.
 JUDGED = 500
@@ -74,8 +154,8 @@ def hmm_network(domain: Domain, sequence: str, time: str) -> Network:
     for name in domain.holes:
         if name in (sequence, time):
             raise NetworkError(f"an entry without {name!r} has no cell: declare its nulls a level, or leave them out")
-        if indicator(name) in domain:
-            raise NetworkError(f"{indicator(name)!r} is a variable, and the name of one that holes need; rename it")
+        if (sign := queries.indicator(name)) in domain:
+            raise NetworkError(f"{sign!r} is a variable, and the name of one that holes need; rename it")
     parents = {name: [] if name in (sequence, time) else [sequence, time] for name in domain.names}
     return Network.of(domain, parents)
 
@@ -197,7 +277,7 @@ class HiddenMarkovModel:
     @cached_property
     def people(self) -> Domain:
         """The variables with their own levels, and for each with holes one that says whether its value is missing."""
-        return people_of(self.network.domain)
+        return queries.people_of(self.network.domain)
 
     @property
     def emitted(self) -> tuple[str, ...]:
@@ -231,7 +311,7 @@ class HiddenMarkovModel:
 
     def _of_people(self, name: str, released: Callable[[str], Reals]) -> Reals:
         """The law of values, or of whether one is missing, from that of the released levels."""
-        signs = {indicator(one): one for one in self.network.domain.holes}
+        signs = {queries.indicator(one): one for one in self.network.domain.holes}
         law = released(signs.get(name, name))
         if name not in signs and name not in signs.values():
             return law
@@ -318,7 +398,7 @@ class HiddenMarkovModel:
         return frame.assign(state=states.ravel(), probability=probabilities.ravel())
 
     def sample(
-        self, n: int, rng: np.random.Generator | int, *, numbers: Numbers = "uniform", holes: bool = False
+        self, n: int, rng: np.random.Generator | int, *, numbers: queries.Numbers = "uniform", holes: bool = False
     ) -> DataFrame:
         """Synthetic entries of a log, with the declared levels and numbers for bins; free.
 
@@ -339,7 +419,7 @@ class HiddenMarkovModel:
         """
         check_whole_number("n", n, 1)
         rng, domain = generator(rng), self.people
-        bins = numbered(domain, numbers)
+        bins = queries.numbered(domain, numbers)
         weights = np.maximum(self.entries, 0.0).ravel()
         if not weights.sum() > 0:
             raise InferenceError("no entries are expected in any cell; there is nothing to draw")
@@ -356,8 +436,8 @@ class HiddenMarkovModel:
         levels = {name: np.array(domain.levels(name), dtype=object) for name in domain.names}
         rows = data_frame({name: levels[name][codes[name]] for name in domain.names}).infer_objects()
         for name, one in bins.items():
-            rows[name] = with_nulls(one, codes[name], numbers_of(one, codes[name], rng, numbers))
-        return without_indicators(rows, domain.indicators, holes=holes)
+            rows[name] = queries.with_nulls(one, codes[name], queries.numbers_of(one, codes[name], rng, numbers))
+        return queries.without_indicators(rows, domain.indicators, holes=holes)
 
     def transition_frame(self) -> DataFrame:
         """The mean transition matrix, a row for each state."""
@@ -497,7 +577,7 @@ class HiddenMarkovModel:
 
     def cell_log_likelihoods(self, log: Any, cells: Any = None) -> tuple[Reals, int]:
         """As ``log_likelihood``, of each draw and cell with entries, shape (draws, cells)."""
-        codes = code_columns(columns_to_predict(log, self.network.domain), self.network.domain.sizes)
+        codes = queries.code_columns(columns_to_predict(log, self.network.domain), self.network.domain.sizes)
         inside = self._flags(cells)
         place = np.ravel_multi_index([codes[n].astype(np.int64) for n in (self.sequence, self.time)], inside.shape)
         chosen = inside.ravel()[place]
@@ -595,7 +675,7 @@ def markov_scores(
     - "whole cells": (1/m) sum_c ln (1/S) sum_s prod_i P(x_ci | draw s); it flatters a posterior that is spread out.
     - "average over draws", Foulds et al. 2016: (1/m) sum_c (1/S) sum_s ln prod_i P(x_ci | draw s); it punishes one.
     """
-    columns = code_columns(codes, model.network.domain.sizes)
+    columns = queries.code_columns(codes, model.network.domain.sizes)
     each, entries = model.cell_log_likelihoods(columns, cells)
     if entries == 0:
         return dict.fromkeys(("entry by entry", "whole cells", "average over draws"), math.nan)

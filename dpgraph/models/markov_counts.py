@@ -28,8 +28,7 @@ from dpgraph.inference.markov.sampler import (
     entries_estimate,
     markov_draws,
 )
-from dpgraph.models.hmm import HiddenMarkovModel, StateChoice
-from dpgraph.models.markov_forecasts import sequence_laws
+from dpgraph.models.hmm import HiddenMarkovModel, StateChoice, sequence_laws
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Release, released_value
 from dpgraph.structure.frozen import FrozenMap
