@@ -27,8 +27,7 @@ from tqdm import tqdm
 
 import dpgraph as dg
 from dpgraph.inference.chains import effective_size
-from dpgraph.inference.expfam.chain import Form, gibbs_draws
-from dpgraph.inference.expfam.families import draw_conjugate, nearest_possible_sums
+from dpgraph.inference.expfam.chain import Form, draw_conjugate, gibbs_draws, nearest_possible_sums
 from dpgraph.inference.expfam.posterior import as_problems
 from dpgraph.structure.moments import NoisyMoments
 

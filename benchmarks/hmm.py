@@ -26,8 +26,7 @@ import dpgraph as dg
 from dpgraph.inference.markov import _kernels
 from dpgraph.inference.markov.evidence import cells_evidence
 from dpgraph.inference.markov.sampler import dirichlet_rows, latent_cells
-from dpgraph.models.markov_forecasts import LEAST, SIZES, count_law, nbinom_logpmf
-from dpgraph.models.markov_scores import markov_scores
+from dpgraph.models.hmm import LEAST, SIZES, count_law, markov_scores, nbinom_logpmf
 from dpgraph.privacy.measurements import DiscreteLaplace
 from dpgraph.structure.network import transition_counts
 

@@ -24,7 +24,7 @@ from dpgraph.privacy.errors import DomainError, DPGraphError, FileError, Inferen
 from dpgraph.privacy.measurements import DiscreteLaplace
 from dpgraph.privacy.release import release_bytes
 from dpgraph.statistics.counts import families
-from dpgraph.statistics.regression import products_of
+from dpgraph.statistics.moments import products_of
 from dpgraph.statistics.summary import groups_bytes
 from dpgraph.structure.tables import NoisyCounts
 from dpgraph.testing import SeededNoise

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from dpgraph.inference.queries.tables import UNDERFLOWN, DrawnTables
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.accounts import checked_unit
 from dpgraph.privacy.checks import Integers, Reals, check_whole, near
-from dpgraph.privacy.display import data_frame, escaped
+from dpgraph.privacy.display import DataFrame, data_frame, escaped
 from dpgraph.privacy.errors import ConvergenceWarning, ReleaseError
 from dpgraph.privacy.records import Number, PrivacyUnit, exact, exact_delta
 from dpgraph.privacy.release import release
@@ -39,9 +39,6 @@ from dpgraph.statistics.rows.codes import Codes
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Draws of each simulated posterior: the ends of its interval are known to a tenth of a deviation.
 DRAWS = 400
@@ -81,7 +78,7 @@ class QuestionCost:
     mechanism: str
     worlds: int
     seed: int
-    widths: pd.DataFrame
+    widths: DataFrame
 
     @property
     def interval(self) -> float:
@@ -148,7 +145,7 @@ class QuestionCost:
         share = math.log(seen[low] / width) / math.log(seen[low] / seen[high])
         return float(low) * (float(high) / float(low)) ** share
 
-    def curve(self, epsilons: Sequence[Number], ns: Sequence[int] | None = None) -> pd.DataFrame:
+    def curve(self, epsilons: Sequence[Number], ns: Sequence[int] | None = None) -> DataFrame:
         """The expected width of the widest entry at each epsilon and each number of rows, with and without noise.
 
         Args:

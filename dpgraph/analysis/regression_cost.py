@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +18,10 @@ from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.additive.plans import weighted_design
 from dpgraph.privacy.checks import Reals, check_whole
-from dpgraph.privacy.display import data_frame
+from dpgraph.privacy.display import DataFrame, data_frame
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.records import Number, PrivacyUnit, exact
 from dpgraph.structure.design import Bounded, LinearDesign
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def regression_cost(
@@ -36,7 +33,7 @@ def regression_cost(
     noise: float,
     spread: float | None,
     second_moments: npt.ArrayLike | None,
-) -> pd.DataFrame:
+) -> DataFrame:
     """The expected standard error of each coefficient: ``privacy_cost`` of a design explains the rows."""
     _number_between(noise, "noise", 0, 1)
     for size in sizes:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ from dpgraph.inference.network.queries import sample_codes
 from dpgraph.inference.posterior import posterior
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.checks import Reals, check_whole
-from dpgraph.privacy.display import data_frame
+from dpgraph.privacy.display import DataFrame, data_frame
 from dpgraph.privacy.errors import ConvergenceWarning, DPGraphError, InferenceError
 from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.privacy.release import release
@@ -42,9 +42,6 @@ from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Integers
 from dpgraph.waiting import counted, result_of, waiting
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Chains where a method is named: one, of few correlated draws, as ranks among correlated draws are not uniform.
 ONE_CHAIN = {"records": Records(chains=1, thin=5), "auto": Automatic(records=Records(chains=1, thin=5))}
@@ -82,7 +79,7 @@ class Calibration:
             posterior draw stands in for the truth: ``share_beyond`` and ``worst`` of each, shape (worlds, 2).
     """
 
-    parameters: pd.DataFrame
+    parameters: DataFrame
     ranks: Reals
     draws: int
     method: str

@@ -17,16 +17,9 @@ import numpy as np
 
 from dpgraph.audit.checks import Check, Clock, Verdict
 from dpgraph.audit.neighbours import Enumeration, Pair, Rows, all_neighbours, changed, statistics_of, telling_neighbours
+from dpgraph.privacy import exact_loss
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.errors import DPGraphError, InferenceError, ReleaseError
-from dpgraph.privacy.exact_loss import (
-    NoiseCall,
-    RecordingNoise,
-    check_same_call,
-    difference,
-    loss_of_calls,
-    mu_squared_of_calls,
-)
 from dpgraph.privacy.gdp import epsilon_of_mu, unit_shift
 from dpgraph.privacy.noise import epsilon_of_rho
 from dpgraph.privacy.records import Event, PrivacyUnit
@@ -63,7 +56,7 @@ class Loss:
 class Run:
     """The run of a mechanism on one data set: its noise calls, its claim and its value, or its exception."""
 
-    calls: list[NoiseCall]
+    calls: list[exact_loss.NoiseCall]
     event: Event | None
     value: Any
     error: str | None = None
@@ -91,7 +84,7 @@ class _Runs:
 
 def once(network: Network, mechanism: Any, unit: PrivacyUnit, rows: Rows, script: int) -> Run:
     """Releases a data set with recorded noise; an exception is kept, as an attacker would see it."""
-    noise, budget = RecordingNoise(script), Budget(10**9, "0.999", unit=unit)
+    noise, budget = exact_loss.RecordingNoise(script), Budget(10**9, "0.999", unit=unit)
     try:
         made = release(statistics_of(network, rows), mechanism, budget=budget, noise=noise)
     except Exception as error:
@@ -105,13 +98,13 @@ def check_replay(one: Run, other: Run) -> None:
         raise InferenceError("an exception, or its words, depends on the rows")
     for number, (a, b) in enumerate(zip_longest(one.calls, other.calls), start=1):
         try:
-            check_same_call(number, a, b)
+            exact_loss.check_same_call(number, a, b)
         except ReleaseError as error:
             raise InferenceError(str(error)) from None
     if one.event != other.event:
         raise InferenceError("the claim, its event, depends on the rows")
     try:
-        apart = difference(one.value, other.value)
+        apart = exact_loss.difference(one.value, other.value)
     except ReleaseError as error:
         raise InferenceError(str(error)) from None
     if apart is not None:
@@ -119,13 +112,7 @@ def check_replay(one: Run, other: Run) -> None:
 
 
 def exact_loss_check(
-    network: Network,
-    mechanism: Any,
-    *,
-    unit: PrivacyUnit,
-    clock: Clock,
-    scripts: int = 2,
-    seed: int = 0,
+    network: Network, mechanism: Any, *, unit: PrivacyUnit, clock: Clock, scripts: int = 2, seed: int = 0
 ) -> Check:
     """The largest loss of a mechanism over neighbours against its claim: a few pairs, more while there is time."""
     blank = Check("exact loss", repr(mechanism), "not possible", "", SEES, BLIND)
@@ -278,7 +265,7 @@ class _Search:
         found = Loss()
         for one in runs:
             calls = [one.run(rows).calls for rows in pair]
-            found |= Loss(*loss_of_calls(*calls), mu_squared_of_calls(*calls))
+            found |= Loss(*exact_loss.loss_of_calls(*calls), exact_loss.mu_squared_of_calls(*calls))
             self.data_sets += len(one.made)
             for rows in pair:  # a climb comes back to few of them, and large tables fill the memory
                 one.made.pop(rows, None)
@@ -288,7 +275,6 @@ class _Search:
 
 
 def _calls(run: Run) -> list[Any]:
-    """The public part and the inputs of each call."""
     return [(call.public, np.asarray(call.inputs).tolist()) for call in run.calls]
 
 

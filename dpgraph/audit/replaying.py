@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -28,7 +28,7 @@ from dpgraph.audit.checks import Check, Clock
 from dpgraph.audit.neighbours import Pair, Rows, statistics_of, telling_neighbours
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.composition import rho_of
-from dpgraph.privacy.display import data_frame
+from dpgraph.privacy.display import DataFrame, data_frame
 from dpgraph.privacy.errors import InferenceError, ReleaseError
 from dpgraph.privacy.exact_loss import NoiseCall, RecordingNoise, check_same_call, difference, loss_of_calls
 from dpgraph.privacy.noise import SecureNoise
@@ -37,9 +37,6 @@ from dpgraph.privacy.release import release
 from dpgraph.structure.domain import Bins
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SEES_ROWS = (
     "whatever of the rows gets past the noise between the data sets tried: in the value, a warning, an exception, what "
@@ -163,7 +160,7 @@ def pipeline_pairs(network: Network, unit: PrivacyUnit, rng: np.random.Generator
     yield alone
 
 
-def frame_of(network: Network, rows: Rows) -> pd.DataFrame:
+def frame_of(network: Network, rows: Rows) -> DataFrame:
     """Rows as a frame of the domain's levels; of a bin its middle, of a missing value NaN."""
     columns: dict[str, list[Any]] = {}
     for place, name in enumerate(network.domain.names):
@@ -222,7 +219,6 @@ def recorded(noise: RecordingNoise) -> Iterator[None]:
 
 
 def _moved(one: Trace, other: Trace) -> str | None:
-    """The difference between two runs, or None."""
     named = {
         "a warning, or its words,": (one.warned, other.warned),
         "what is printed": (one.printed, other.printed),

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpgraph.audit.calibrating import calibration_check
 from dpgraph.audit.checks import Check, Clock, Verdict, plain
@@ -19,15 +19,12 @@ from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.lattice import MapEstimate, PosteriorSample
 from dpgraph.privacy.checks import check_choice, check_whole, is_number
-from dpgraph.privacy.display import as_html, data_frame
+from dpgraph.privacy.display import DataFrame, as_html, data_frame
 from dpgraph.privacy.errors import DPGraphError, InferenceError
 from dpgraph.privacy.records import Number, PrivacyUnit, exact, exact_delta
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Probabilities
 from dpgraph.waiting import waiting
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Pure mechanisms by name; ``"gaussian"`` needs a delta.
 PURE: dict[str, Any] = {
@@ -66,7 +63,7 @@ class AuditReport:
         """``"fail"`` if a check found a fault, ``"pass"`` if one was possible and none did."""
         return "fail" if self.failed else "pass" if self.passed else "not possible"
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> DataFrame:
         """A row for each check: check, subject, verdict, found, sees, cannot see, seconds."""
         names = ["check", "subject", "verdict", "found", "sees", "cannot_see", "seconds"]
         return data_frame(self.to_dict()["checks"], columns=names).rename(columns={"cannot_see": "cannot see"})

@@ -35,7 +35,6 @@ class _Refusing(click.Group):
         sys.exit(ended(lambda: run(*args, standalone_mode=False, **settings)))
 
     def invoke(self, ctx: click.Context) -> Any:
-
         try:
             return super().invoke(ctx)
         except dg.errors.DPGraphError as error:
@@ -56,28 +55,10 @@ def main(ctx: click.Context, config: Path | None) -> None:
     declare a level for every value and null, and no row can be refused.
     """
     if ctx.invoked_subcommand in SPENDING and (defaults := read_defaults(config)) is not None:
-        ctx.default_map = {
-            **dict.fromkeys(SPENDING, defaults),
-            "fit": dict.fromkeys(fit.commands, defaults),
-        }
+        ctx.default_map = {**dict.fromkeys(SPENDING, defaults), "fit": dict.fromkeys(fit.commands, defaults)}
 
 
-for _command in (
-    cost,
-    audit,
-    discover,
-    release,
-    learn,
-    posterior,
-    fit,
-    refit,
-    evaluate,
-    predict,
-    sample,
-    query,
-    effect,
-    regress,
-    report,
-    ledger,
-):
+for _command in (cost, audit, discover, release, learn, posterior, fit, refit):
+    main.add_command(_command)
+for _command in (evaluate, predict, sample, query, effect, regress, report, ledger):  # of what was made
     main.add_command(_command)

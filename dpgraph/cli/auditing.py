@@ -10,19 +10,7 @@ from typing import Any
 import click
 
 import dpgraph as dg
-from dpgraph.cli.options import (
-    DELTA,
-    EPSILON,
-    HTML,
-    JSON,
-    MECHANISMS,
-    NEIGHBOURS,
-    ROWS_PER_PERSON,
-    Known,
-    number,
-    whole,
-    writable,
-)
+from dpgraph.cli import options
 from dpgraph.cli.output import show, write_page
 
 #: The exit code of an audit that found a fault.
@@ -31,16 +19,22 @@ FAULT_FOUND = 4
 
 @click.command()
 @click.argument("network")
-@EPSILON
-@DELTA
-@click.option("--mechanism", "mechanisms", multiple=True, type=Known(MECHANISMS), help="Repeat for several; else all.")
-@NEIGHBOURS
-@ROWS_PER_PERSON
+@options.EPSILON
+@options.DELTA
+@click.option(
+    "--mechanism",
+    "mechanisms",
+    multiple=True,
+    type=options.Known(options.MECHANISMS),
+    help="Repeat for several; else all.",
+)
+@options.NEIGHBOURS
+@options.ROWS_PER_PERSON
 @click.option("--pipeline", metavar="FILE.py:NAME", help="NAME(rows, budget) or NAME(release) to replay; FILE is run.")
-@whole("--worlds", 0, 100, "For calibration; 0: none.")
-@number("--seconds", default=45, help="About how long; large networks try less and say so.")
-@JSON
-@HTML
+@options.whole("--worlds", 0, 100, "For calibration; 0: none.")
+@options.number("--seconds", default=45, help="About how long; large networks try less and say so.")
+@options.JSON
+@options.HTML
 @click.pass_context
 def audit(
     ctx: click.Context, network: str, mechanisms: Any, pipeline: Any, as_json: bool, html: Any, **asked: Any
@@ -50,7 +44,7 @@ def audit(
     Says which faults each check can and cannot see. Exit code 0: no fault was found. 4: one was found; the report is
     written all the same. 1: the audit was refused.
     """
-    page = None if html is None else writable(html, ".html")
+    page = None if html is None else options.writable(html, ".html")
     replayed = None if pipeline is None else function_of(pipeline)
     from dpgraph.analysis.candidates import mechanism_named
     from dpgraph.audit import report

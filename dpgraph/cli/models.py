@@ -14,12 +14,10 @@ import dpgraph as dg
 from dpgraph.cli.budgets import Payer, charging, only_priced, opened, spends
 from dpgraph.cli.options import INTERVAL, JSON, OUT, OUT_PATH, choice, whole, writable
 from dpgraph.cli.output import delivering, plain, records, save_charged, say, show, show_json, telling, write_page
-from dpgraph.privacy.display import WIDTH, data_frame, escaped
+from dpgraph.privacy.display import WIDTH, DataFrame, data_frame, escaped
 from dpgraph.waiting import at_terminal
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from dpgraph.inference.network.queries import Numbers
 
 #: Synthetic rows that are drawn and written at once, and their codes.
@@ -103,8 +101,7 @@ def predict(model: str, rows: str | None, forecast: int | None, counts: bool, ra
 
     Programs that read the labels back need --raw if a level begins with = + - or @.
     """
-    from dpgraph.files.atomic_write import write_text
-    from dpgraph.files.spreadsheet import csv_text, harmless_frame
+    from dpgraph.files.atomic_write import csv_text, harmless_frame, write_text
 
     out = writable(out, ".csv")
     loaded = dg.load(model, progress=True)
@@ -158,7 +155,7 @@ def _of_naive_bayes(model: Any, rows: Any) -> Sequence[Any]:
     )
 
 
-def _labels(model: Any, found: Sequence[Any]) -> pd.DataFrame:
+def _labels(model: Any, found: Sequence[Any]) -> DataFrame:
     """The likeliest label of each row, the probability of each label, and where there are draws its interval."""
     levels = model.classes_.tolist()
     parts = zip(("P", "low", "high"), found, strict=False)
@@ -181,9 +178,8 @@ def sample(model: str, n: int, seed: int | None, numbers: Numbers, holes: bool, 
     """
     import numpy as np
 
-    from dpgraph.files.atomic_write import write_frames
+    from dpgraph.files.atomic_write import harmless_frame, write_frames
     from dpgraph.files.documents import population, probabilities_of
-    from dpgraph.files.spreadsheet import harmless_frame
 
     out = writable(out, ".csv", ".parquet")
     found, rng = population(model, progress=True), np.random.default_rng(seed)
@@ -200,7 +196,7 @@ def sample(model: str, n: int, seed: int | None, numbers: Numbers, holes: bool, 
     say(f"wrote {out}")
 
 
-def _drawn(probabilities: dg.Probabilities, n: int, rng: Any, numbers: Numbers, holes: bool) -> Iterator[pd.DataFrame]:
+def _drawn(probabilities: dg.Probabilities, n: int, rng: Any, numbers: Numbers, holes: bool) -> Iterator[DataFrame]:
     """Synthetic rows, block by block, as one draw would hold them; a bar on a terminal."""
     from tqdm import tqdm
 

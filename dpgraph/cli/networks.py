@@ -100,7 +100,6 @@ def cost(
 
 
 def _plans(domain: Any, target: Any, rows: int, epsilon: Any, delta: Any, unit: dg.PrivacyUnit) -> list[dict[str, Any]]:
-
     with waiting("simulating classifiers", True):
         found = dg.PrivateClassifier(domain, target, epsilon, delta, unit=unit).plan(rows)
     return records(found.replace({"epsilon": {float("inf"): None}}).astype(object).to_dict("records"))
@@ -212,10 +211,7 @@ def release(
 @click.option("--prior", type=float, help="Dirichlet concentration of a cell; learned for records, else 1, if absent.")
 @click.option("--public", metavar="TABLE", help="PUBLIC rows, of nobody in RELEASE, as a prior of learned strength.")
 @click.option(
-    "--missing-because",
-    multiple=True,
-    metavar="NAME=CAUSE,CAUSE",
-    help="What its holes depend on; else its parents.",
+    "--missing-because", multiple=True, metavar="NAME=CAUSE,CAUSE", help="What its holes depend on; else its parents."
 )
 @options.choice("--counts", ["nearest", "expected", "clipped"], "nearest", "What plug-in takes as true counts.")
 @options.choice("--method", ["auto", "tables", "records", "normal", "plug-in"], "auto", "auto chooses and says why.")

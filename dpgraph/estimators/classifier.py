@@ -16,16 +16,15 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgraph.estimators.fitting import Fit, check_learning, inference_seed, keep_names
 from dpgraph.estimators.learning import learn_network
-from dpgraph.estimators.measured_pairs import designed
+from dpgraph.estimators.measured_pairs import adding, as_one, charged, designed, shared, unseen, whole_event
 from dpgraph.estimators.naive_bayes import DeclaredClassifier, PrivateNaiveBayes
-from dpgraph.estimators.parts import adding, as_one, charged, shared, unseen, whole_event
 from dpgraph.inference.graphs.choosing import check_choosing, choose_within
 from dpgraph.inference.graphs.constraints import constraints_within
 from dpgraph.inference.graphs.pair_estimates import read_pairs
@@ -34,23 +33,12 @@ from dpgraph.inference.network.queries import sample_codes
 from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.reproduction import SCORES_OF_ROWS
+from dpgraph.models import weighted
 from dpgraph.models.conditional import ConditionalClassifier
 from dpgraph.models.naive_bayes import naive_bayes_network
-from dpgraph.models.weighted import (
-    MOST_BINS,
-    WHOLE,
-    Candidate,
-    NetworkScores,
-    Scores,
-    WeightedNaiveBayes,
-    logistic,
-    naive_part,
-    rows_that_agree,
-    softmax,
-)
 from dpgraph.privacy.accounting import Budget, promised
 from dpgraph.privacy.checks import check_whole
-from dpgraph.privacy.display import data_frame
+from dpgraph.privacy.display import DataFrame, data_frame
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import CLASSIFIER, Event, Number, PrivacyUnit, Release, exact, exact_delta, joint_release
@@ -65,9 +53,6 @@ from dpgraph.structure.margins import Margins, all_pairs
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Probabilities
 from dpgraph.waiting import waiting
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: What the label's counts and the scores' tables get of the charge (benchmarks/classifiers.py).
 LABEL, JUDGED = Fraction(1, 25), Fraction(3, 25)
@@ -137,8 +122,8 @@ class PrivateClassifier(DeclaredClassifier):
     progress: bool = False
 
     classes_: npt.NDArray[Any] = field(init=False)
-    model_: WeightedNaiveBayes | ConditionalClassifier = field(init=False)
-    choice_: pd.DataFrame = field(init=False)
+    model_: weighted.WeightedNaiveBayes | ConditionalClassifier = field(init=False)
+    choice_: DataFrame = field(init=False)
 
     def fit(self, X: Any, y: Any, *, person: Any = None) -> Self:
         """Charges the budget once, releases noisy counts, and learns from them.
@@ -175,7 +160,7 @@ class PrivateClassifier(DeclaredClassifier):
         """
         return self._probabilities(X)
 
-    def plan(self, n: int, *, seed: int = 0) -> pd.DataFrame:
+    def plan(self, n: int, *, seed: int = 0) -> DataFrame:
         """What naive Bayes, this classifier and a learned network can be expected to score with about n rows.
 
         Each is fitted to rows of random public worlds of the domain, at epsilon and at three
@@ -204,7 +189,7 @@ class Judged:
     """A candidate after its score was measured: the calibrated scores and the expected log-loss with its noise."""
 
     name: str
-    scores: Scores | NetworkScores
+    scores: weighted.Scores | weighted.NetworkScores
     loss: float
     noise: float
 
@@ -323,7 +308,7 @@ class _Plan:
         if alone:
             limits = constraints_within(None, self.domain)
             learned = choose_within(noisy, limits, grow=False).probabilities
-            scores = NetworkScores(ConditionalClassifier(self.target, learned, self.features))
+            scores = weighted.NetworkScores(ConditionalClassifier(self.target, learned, self.features))
             return fit.keep(as_one(measured, scope, purse)), [Judged("network", scores, math.nan, math.nan)]
         candidates = self._candidates(noisy, wide is not None, parts or PARTS[-1], coarse)[:many]
         if not parts:
@@ -354,38 +339,39 @@ class _Plan:
             tables = Margins.of_tables(Domain.of(levels), [(name, "label") for name in names])
             one = self.share(JUDGED).event(tables, self.budget.unit).measurements[0]
             clear = n * (CLEAR if many == 1 else CHOICE)
-            if bins <= MOST_BINS and math.sqrt(one.law.variance(one.cells) * one.cells) <= clear:
+            if bins <= weighted.MOST_BINS and math.sqrt(one.law.variance(one.cells) * one.cells) <= clear:
                 return many, parts, coarse
         return 1, 0, False
 
-    def _candidates(self, noisy: Release[Any], learned: bool, parts: int, coarse: bool) -> list[Candidate]:
-        """The candidates, from the released tables alone."""
+    def _candidates(self, noisy: Release[Any], learned: bool, parts: int, coarse: bool) -> list[weighted.Candidate]:
         rng = np.random.default_rng(self.seed)
         tables = plug_in_posterior(learning(noisy.value, self.network), counts="expected").mean()
         base = np.log(tables.table(self.target))
-        naive, clear = Scores.of_tables(tables, self.target).damped(read_pairs(noisy.value))
-        start = naive_part(len(self.features)) ** clear  # noise that damps leaves less to correct
+        naive, clear = weighted.Scores.of_tables(tables, self.target).damped(read_pairs(noisy.value))
+        start = weighted.naive_part(len(self.features)) ** clear  # noise that damps leaves less to correct
         if not learned:
             apart = sample_codes(tables, ROWS, rng)
-            agree = rows_that_agree(tables, self.target, ROWS, rng)
+            agree = weighted.rows_that_agree(tables, self.target, ROWS, rng)
             codes = {name: np.concatenate([apart[name], agree[name]]) for name in self.features}
-            return [Candidate.of("naive Bayes", naive, base, start, codes, parts, coarse)]
+            return [weighted.Candidate.of("naive Bayes", naive, base, start, codes, parts, coarse)]
         found = choose_within(noisy, constraints_within(None, self.domain), grow=False)
         draws: Any = found.posterior(method="refitted", draws=DRAWS, seed=rng) if found.refits else found.probabilities
         every: list[Probabilities] = list(draws) if found.refits else [draws]
         some = [sample_codes(one, DRAWS * ROWS_OF_EACH // len(every), rng) for one in every]
         codes = {name: np.concatenate([one[name] for one in some]) for name in self.domain.names}
-        regression = logistic(self.domain, self.target, codes)
-        network = NetworkScores(ConditionalClassifier(self.target, draws, self.features))
-        offers: list[tuple[str, Scores | NetworkScores, float]] = [
-            ("naive Bayes and logistic regression", naive.scaled(base, start).between(regression), WHOLE),
-            ("logistic regression", regression, WHOLE),
+        regression = weighted.logistic(self.domain, self.target, codes)
+        network = weighted.NetworkScores(ConditionalClassifier(self.target, draws, self.features))
+        offers: list[tuple[str, weighted.Scores | weighted.NetworkScores, float]] = [
+            ("naive Bayes and logistic regression", naive.scaled(base, start).between(regression), weighted.WHOLE),
+            ("logistic regression", regression, weighted.WHOLE),
             ("naive Bayes", naive, start),
             ("network", network, 1.0),
         ]
-        return [Candidate.of(name, scores, base, begin, codes, parts, coarse) for name, scores, begin in offers]
+        return [
+            weighted.Candidate.of(name, scores, base, begin, codes, parts, coarse) for name, scores, begin in offers
+        ]
 
-    def _scored(self, codes: Codes, candidates: list[Candidate], purse: Budget) -> Release[Any]:
+    def _scored(self, codes: Codes, candidates: list[weighted.Candidate], purse: Budget) -> Release[Any]:
         """The noisy tables of each candidate's score by the label; rows are scored by released weights."""
         levels = {f"score {i}": list(range(one.bins)) for i, one in enumerate(candidates)}
         domain = Domain.of({**levels, "label": list(range(candidates[0].outcomes))})
@@ -398,14 +384,13 @@ class _Plan:
         return release(count(rows, tables), self.share(JUDGED), budget=purse, noise=self.noise)
 
 
-def _judged(place: int, candidate: Candidate, noisy: Any) -> Judged:
-    """A candidate calibrated by its noisy table."""
+def _judged(place: int, candidate: weighted.Candidate, noisy: Any) -> Judged:
     table = (f"score {place}", "label")
     scores, loss, noise = candidate.calibrated(np.asarray(noisy.tables[table], np.float64), noisy.variance(table))
     return Judged(candidate.name, scores, loss, noise)
 
 
-def _chosen(candidates: list[Judged], provenance: Any) -> tuple[Any, pd.DataFrame]:
+def _chosen(candidates: list[Judged], provenance: Any) -> tuple[Any, DataFrame]:
     """The first model, unless another is clearly better, and the table of all."""
     asked = [one.loss + (i > 0) * max(BETTER, 2 * one.noise) for i, one in enumerate(candidates)]
     best = min(range(len(candidates)), key=asked.__getitem__)
@@ -429,11 +414,11 @@ def world(domain: Domain, target: str, strength: float, rows: int, rng: np.rando
         logs = (scale * rng.standard_normal((labels, size)))[found[target]]
         if one is not None:
             logs += rng.standard_normal((domain.sizes[one], size))[found[one]]
-        found[name] = (softmax(logs).cumsum(axis=1) < rng.random((rows, 1))).sum(axis=1).clip(max=size - 1)
+        found[name] = (weighted.softmax(logs).cumsum(axis=1) < rng.random((rows, 1))).sum(axis=1).clip(max=size - 1)
     return found
 
 
-def expected_scores(model: Any, domain: Domain, target: str, epsilon: Fraction, n: int, seed: int) -> pd.DataFrame:
+def expected_scores(model: Any, domain: Domain, target: str, epsilon: Fraction, n: int, seed: int) -> DataFrame:
     """The scores of naive Bayes, the classifier and a learned network of n rows: the mean over the worlds."""
     rows = min(n, MOST_ROWS)
     made: list[tuple[Any, ...]] = []
@@ -442,7 +427,9 @@ def expected_scores(model: Any, domain: Domain, target: str, epsilon: Fraction, 
         held = {name: column[rows:] for name, column in codes.items()}
         train = {name: column[:rows] for name, column in codes.items()}
         frame = data_frame({name: np.asarray(domain.levels(name), object)[train[name]] for name in domain.names})
-        exact = softmax(logistic(domain, target, train).of_rows({name: held[name] for name in domain.names}))
+        exact = weighted.softmax(
+            weighted.logistic(domain, target, train).of_rows({name: held[name] for name in domain.names})
+        )
         made.append(("no privacy", np.inf, *_scores(exact, held[target])))
         for part in TRIED:
             for plan, fitted in _fitted(model, domain, target, epsilon * part * n / rows, frame).items():
@@ -476,6 +463,5 @@ def _fitted(model: Any, domain: Domain, target: str, epsilon: Fraction, frame: A
 
 
 def _scores(probabilities: Any, truth: Any) -> tuple[float, float]:
-    """The accuracy and the log-loss."""
     right = probabilities.argmax(axis=1) == truth
     return float(right.mean()), float(-np.log(np.maximum(probabilities[np.arange(len(truth)), truth], 1e-12)).mean())

@@ -348,7 +348,6 @@ def person_names(ids: Any) -> tuple[str | None, ...]:
 
 
 def _items(ids: Any) -> list[Any] | tuple[Any, ...]:
-    """The ids of persons as a list, one a row."""
     if is_query(ids):
         raise DomainError("person must be a column of X or one id a row; read a query first")
     column: Any = getattr(ids, "to_pylist", None) or getattr(ids, "to_list", None) or getattr(ids, "tolist", None)

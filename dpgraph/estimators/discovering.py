@@ -140,7 +140,6 @@ class Plan:
 
     @cached_property
     def _share(self) -> Fraction:
-        """The part of epsilon of the counts on grids and lists."""
         many = 0 if self.listed is None else len(self.listed.domain.names)
         return self.epsilon * many / (many + len(self.open))
 

@@ -10,7 +10,7 @@ import math
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +21,11 @@ from dpgraph.mechanisms.additive.gaussian import GaussianMechanism
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.models.conditional import ConditionalClassifier
 from dpgraph.models.evaluation import Evaluation
-from dpgraph.models.hmm import HiddenMarkovModel
-from dpgraph.models.markov_scores import entry_log_probability
+from dpgraph.models.hmm import HiddenMarkovModel, entry_log_probability
 from dpgraph.models.naive_bayes import NaiveBayes, NaiveBayesEnsemble
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.checks import Flags, Reals, check_choice
+from dpgraph.privacy.display import DataFrame, data_frame
 from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, Release
@@ -43,9 +43,6 @@ from dpgraph.structure.domain import Categories, Domain, DomainError, NetworkErr
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.moments import Classification, ClassifierScore, Entries, OutcomeDescription, Regression
 from dpgraph.waiting import waiting
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Classifier = NaiveBayes | NaiveBayesEnsemble | ConditionalClassifier
 
@@ -315,10 +312,8 @@ def _truth(y: Any) -> npt.NDArray[Any]:
 
 
 def _class_codes(column: npt.NDArray[Any], classes: Categories) -> npt.NDArray[Any]:
-    import pandas as pd
-
     with PublicWords(NO_COLUMN):
-        frame = pd.DataFrame({"y": column})
+        frame = data_frame({"y": column})
     return encode(frame, Domain.of({"y": classes})).columns["y"]
 
 
@@ -409,7 +404,7 @@ def _told(group: RowGroup, strict: bool) -> Domain:
     return Domain.of(declared, strict=strict)
 
 
-def _named(X: Any) -> pd.DataFrame:
+def _named(X: Any) -> DataFrame:
     if not is_table(X):
         raise DomainError(
             "X must be a table in memory, whose columns have names, where y is beside it; of a file, a query or a "

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from dpgraph.privacy.accounting import Budget, budget_of, cost
 from dpgraph.privacy.checks import check_choice
+from dpgraph.privacy.display import DataFrame, data_frame
 from dpgraph.privacy.errors import OwnBudgetWarning, PriorWarning, PrivacyLeakWarning, ReleaseError, SplitWarning
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyCost, PrivacyUnit, exact
@@ -53,9 +54,6 @@ from dpgraph.structure.conversion import PublicWords, array_of, is_query, is_tab
 from dpgraph.structure.domain import DomainError
 from dpgraph.structure.tables import Family, NoisyCounts
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 #: Advice about columns that are not those of the fit, or stand in another order where nothing declares their names.
 COLUMNS_OF_FIT = "Give the columns of the fit in its order: X[list(estimator.feature_names_in_)]."
 #: The refusal of a y that is not a column.
@@ -66,12 +64,12 @@ NO_COLUMN = "y must be one column, a class or a number for each row"
 class Given:
     """Rows of a fit in memory: features by name, the target's values, and each row's person, if any. Sensitive."""
 
-    frame: pd.DataFrame
+    frame: DataFrame
     values: npt.NDArray[Any]
     persons: npt.NDArray[Any] | None
     person: str | None
 
-    def rows(self, target: str) -> tuple[pd.DataFrame, str | None]:
+    def rows(self, target: str) -> tuple[DataFrame, str | None]:
         """One table of features, target and persons, and the name of the column of persons, or None."""
         rows = with_column(self.frame, target, self.values, "X and y cannot be put together")
         if self.persons is None:
@@ -105,14 +103,12 @@ def feature_frame(
     public: bool,
     strict: bool = False,
     declared: Collection[str] | None = None,
-) -> pd.DataFrame:
+) -> DataFrame:
     """X as a DataFrame whose columns are the features' names, ``names`` giving those of an array.
 
     ``reset`` keeps the features, as a fit does; else they are compared with the kept ones. ``public``: scikit-learn may
     judge the values, which its messages repeat. ``declared``: the columns of a table that count, in any order.
     """
-    import pandas as pd
-
     if is_table(X):
         like = () if reset or declared is None else getattr(estimator, "feature_names_in_", ())
         frame: Any = declared_columns(table_frame(X), declared, list(like))
@@ -126,7 +122,7 @@ def feature_frame(
             return frame.rename(columns=str)
     if public:
         array: Any = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite=True)
-        return pd.DataFrame({name: array[:, i] for i, name in enumerate(names(array.shape[1]))}).infer_objects()
+        return data_frame({name: array[:, i] for i, name in enumerate(names(array.shape[1]))}).infer_objects()
     refuse_other_shapes(X)
     refuse_list(X, strict)
     known, shape = getattr(estimator, "n_features_in_", None), getattr(X, "shape", ())

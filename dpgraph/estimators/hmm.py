@@ -12,18 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpgraph.estimators.fitting import Fit, cap_for, check_learning, fit_budget, inference_seed, warn_if_drowned
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
-from dpgraph.models.hmm import HiddenMarkovModel, cell_flags, hmm_network
-from dpgraph.models.markov_counts import (
-    ITERATIONS,
-    MOST_STATES,
-    check_room,
-    check_settings_of_fit,
-    fit_hmm,
-    markov_baselines,
-)
-from dpgraph.models.markov_scores import markov_scores
+from dpgraph.models import markov_counts
+from dpgraph.models.hmm import HiddenMarkovModel, cell_flags, hmm_network, markov_scores
 from dpgraph.privacy.accounting import Budget, cost
-from dpgraph.privacy.display import data_frame
+from dpgraph.privacy.display import DataFrame, data_frame
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, Release, exact
@@ -34,8 +26,6 @@ from dpgraph.structure.joint import learning
 from dpgraph.structure.tables import NoisyCounts
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from dpgraph.inference.network.queries import Numbers
 
 
@@ -112,7 +102,7 @@ class PrivateHMM(BaseEstimator):
     random_state: int | np.random.Generator | np.random.RandomState | None = None
     noise: Noise | None = None
     progress: bool = False
-    most_states: int = MOST_STATES
+    most_states: int = markov_counts.MOST_STATES
     sequence_effects: bool | None = None
 
     model_: HiddenMarkovModel = field(init=False)
@@ -144,7 +134,7 @@ class PrivateHMM(BaseEstimator):
             new = fit.new
             numbers = {"chains": self.chains, "iterations": self._iterations, "burn_in": self.burn_in}
             chosen = self.n_states, self.most_states, self.sequence_effects
-            check_settings_of_fit(*chosen, self.sampler, self.inference, numbers)
+            markov_counts.check_settings_of_fit(*chosen, self.sampler, self.inference, numbers)
             if self.domain is None:
                 raise DomainError(
                     "PrivateHMM needs domain=..., the declared levels of the sequence, the time and every field"
@@ -160,7 +150,7 @@ class PrivateHMM(BaseEstimator):
                 raise ReleaseError(f"n_states must be at most the {seen} cells learned from; got {self.n_states}")
             check_learning(self.inference, self.random_state)
             columns = sum(network.domain.sizes.values()) - sum(shape)
-            check_room(shape, columns, *chosen, chains=self.chains, draws=self._iterations)
+            markov_counts.check_room(shape, columns, *chosen, chains=self.chains, draws=self._iterations)
             budget = self._person_budget(mechanism, network.domain.strict)
             cap = cap_for(self.person, budget, None, self.noise)
             counts = count(log, network, person=cap, progress=self.progress)
@@ -197,36 +187,36 @@ class PrivateHMM(BaseEstimator):
         names = "chains iterations burn_in sampler inference most_states sequence_effects sequence time progress"
         settings = {name: getattr(self, name) for name in names.split()}
         settings["held_out"] = hidden
-        model = fit_hmm(released, self.n_states, seed=inference_seed(self.random_state), **settings)
+        model = markov_counts.fit_hmm(released, self.n_states, seed=inference_seed(self.random_state), **settings)
         self.model_, self.held_out_ = model, hidden
         self.transition_, self.states_ = model.transition_frame(), model.state_probabilities
         self.emissions_ = {name: model.emission_frame(name) for name in model.emitted}
         self.states_used_ = float(model.states_used.mean())
         self.diagnostics_, self.choice_ = model.diagnostics, model.choice
 
-    def predict(self) -> pd.DataFrame:
+    def predict(self) -> DataFrame:
         """The most probable state of each cell: the sequence and time columns, state, probability."""
         return self._fitted_model().predict()
 
-    def most_likely_path(self) -> pd.DataFrame:
+    def most_likely_path(self) -> DataFrame:
         """The most likely path of each sequence as a whole, as ``HiddenMarkovModel.most_likely_path`` has it."""
         return self._fitted_model().most_likely_path()
 
-    def forecast(self, steps: int = 1, *, interval: float = 0.9) -> pd.DataFrame:
+    def forecast(self, steps: int = 1, *, interval: float = 0.9) -> DataFrame:
         """P(level) of every field in the steps after the last, as ``HiddenMarkovModel.forecast`` has it."""
         return self._fitted_model().forecast(steps, interval=interval)
 
-    def forecast_counts(self, steps: int = 1, *, interval: float = 0.9) -> pd.DataFrame:
+    def forecast_counts(self, steps: int = 1, *, interval: float = 0.9) -> DataFrame:
         """The number of entries in the steps after the last, as ``HiddenMarkovModel.forecast_counts`` has it."""
         return self._fitted_model().forecast_counts(steps, interval=interval)
 
     def sample(
         self, n: int, rng: np.random.Generator | int, *, numbers: Numbers = "uniform", holes: bool = False
-    ) -> pd.DataFrame:
+    ) -> DataFrame:
         """Synthetic entries of a log, as ``HiddenMarkovModel.sample`` makes them; free."""
         return self._fitted_model().sample(n, rng, numbers=numbers, holes=holes)
 
-    def predict_fields(self, cells: Any = None, *, interval: float | None = None) -> pd.DataFrame:
+    def predict_fields(self, cells: Any = None, *, interval: float | None = None) -> DataFrame:
         """P(level) of every field for an entry of some cells, by default the held-out ones.
 
         Args:
@@ -242,7 +232,7 @@ class PrivateHMM(BaseEstimator):
         """
         return self._scores(self._fitted_model(), log)["entry by entry"]
 
-    def scores(self, log: Any) -> pd.DataFrame:
+    def scores(self, log: Any) -> DataFrame:
         """Nats per entry of the model and of two simple ones of the same release; as private as the log.
 
         Columns: ``"entry by entry"``, the headline; ``"whole cells"``, where each cell picks its best draw, which
@@ -262,11 +252,11 @@ class PrivateHMM(BaseEstimator):
         model = self._fitted_model()
         how: dict[str, Any] = {"chains": self.chains, "iterations": self._iterations, "burn_in": self.burn_in}
         how |= {"held_out": self.held_out_, "seed": inference_seed(self.random_state)}
-        return markov_baselines(self.release_, sequence=model.sequence, time=model.time, **how)
+        return markov_counts.markov_baselines(self.release_, sequence=model.sequence, time=model.time, **how)
 
     @property
     def _iterations(self) -> int:
-        return ITERATIONS if self.iterations is None else self.iterations
+        return markov_counts.ITERATIONS if self.iterations is None else self.iterations
 
     def _fitted_model(self) -> HiddenMarkovModel:
         check_is_fitted(self, "model_")

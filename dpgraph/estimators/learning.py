@@ -17,11 +17,10 @@ from itertools import combinations
 from typing import Any
 
 from dpgraph import memory
-from dpgraph.estimators.measured_pairs import PAIRS
-from dpgraph.estimators.parts import Learner, Task, adding, as_one, charged, shared, whole_event
+from dpgraph.estimators.measured_pairs import PAIRS, Learner, Task, adding, as_one, charged, shared, whole_event
+from dpgraph.inference.graphs.choosing import read_families
 from dpgraph.inference.graphs.constraints import Constraints, constraints_within
 from dpgraph.inference.graphs.learned import LearnedNetwork
-from dpgraph.inference.graphs.reading import read_families
 from dpgraph.inference.network.consistency import reconcile
 from dpgraph.inference.network.plug_in import BYTES_PER_CELL, BYTES_PER_FAMILY
 from dpgraph.mechanisms.selection.parents_choice import OneWays, ParentsChoice
@@ -31,15 +30,7 @@ from dpgraph.privacy.composition import Accounting, Filter, pure_within
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.gdp import pure_mu_squared
 from dpgraph.privacy.noise import Noise
-from dpgraph.privacy.records import (
-    PAID_IN_PARTS,
-    Event,
-    Number,
-    PrivacyCost,
-    PrivacyUnit,
-    Release,
-    combined_event,
-)
+from dpgraph.privacy.records import PAID_IN_PARTS, Event, Number, PrivacyCost, PrivacyUnit, Release, combined_event
 from dpgraph.privacy.release import BYTES_PER_NUMBER, BYTES_PER_TABLE, check_memory, checked_source, release
 from dpgraph.privacy.scope import RowsRecord
 from dpgraph.statistics.counts import TableCounts, any_tables, count
@@ -110,7 +101,6 @@ def _plan(task: Task) -> tuple[Event, ...]:
 
 
 def _parts(task: Task) -> list[Event]:
-    """The parts as they are planned."""
     if task.budget.group is not None:
         raise ReleaseError("method='greedy' needs a budget of all rows, not a group's")
     if task.constraints.max_parents == 0:
@@ -126,7 +116,6 @@ def _parts(task: Task) -> list[Event]:
 
 
 def _accounting(task: Task) -> Accounting:
-    """How the parts add: in squares of mus where there is a delta."""
     return "gdp" if task.delta else "basic"
 
 

@@ -120,7 +120,6 @@ class DeclaredClassifier(ClassifierMixin, BaseEstimator):
         return declared, left[0]
 
     def _inferred(self, given: fitting.Given, y: Any) -> tuple[Domain, str]:
-        """A domain read off the rows, and the target's name."""
         from dpgraph.statistics.rows.features import domain_of_rows
 
         check_classification_targets(given.values)
@@ -321,7 +320,6 @@ class PrivateNaiveBayes(DeclaredClassifier):
         return new
 
     def _check_settings(self) -> None:
-        """Refuses bad settings before any row is read."""
         fitting.check_learning(self.inference, self.random_state)
         check_above_zero("prior", self.prior)
         if isinstance(self.mechanism, str) and self.mechanism in MECHANISMS:

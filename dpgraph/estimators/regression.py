@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,17 +21,15 @@ from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.models.regression import LinearRegressionModel
 from dpgraph.privacy.accounting import Budget
 from dpgraph.privacy.checks import Reals, check_whole
+from dpgraph.privacy.display import DataFrame
 from dpgraph.privacy.errors import PrivacyLeakWarning, ReleaseError
 from dpgraph.privacy.noise import Noise
 from dpgraph.privacy.records import Number, PrivacyUnit, exact
-from dpgraph.statistics.regression import regression_moments
+from dpgraph.statistics.moments import regression_moments
 from dpgraph.statistics.rows.features import is_unread, judged_columns, regression_features
 from dpgraph.structure.design import LinearDesign, bounds_of, feature_of
 from dpgraph.structure.domain import DomainError, NetworkError
 from dpgraph.structure.frozen import FrozenMap
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(eq=False, repr=False)
@@ -198,7 +196,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """
         return self._predictive("predict_interval").predict_interval(self._values(X), probability)
 
-    def coef_interval(self, probability: float = 0.9) -> pd.DataFrame:
+    def coef_interval(self, probability: float = 0.9) -> DataFrame:
         """The central credible interval of the intercept and of each coefficient: columns lower and upper.
 
         Raises:
@@ -299,7 +297,7 @@ class DeclaredBounds:
             )
 
     def design(
-        self, frame: pd.DataFrame, target: tuple[str, npt.NDArray[Any]], intercept: bool, strict: bool = False
+        self, frame: DataFrame, target: tuple[str, npt.NDArray[Any]], intercept: bool, strict: bool = False
     ) -> LinearDesign:
         """The design of the declared columns."""
         features, bounds = self._features(frame), self.bounds_y
@@ -334,7 +332,7 @@ class DeclaredBounds:
         except NetworkError as error:
             raise DomainError(str(error)) from None
 
-    def _features(self, frame: pd.DataFrame) -> dict[str, Any]:
+    def _features(self, frame: DataFrame) -> dict[str, Any]:
         declared = self.by_name or self.bounds_X
         if isinstance(declared, str):
             return self._read_off({name: frame[name].to_numpy() for name in frame.columns}, "bounds_X")

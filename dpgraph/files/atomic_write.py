@@ -3,10 +3,15 @@
 An error or an interruption leaves nothing behind, and an existing file unchanged; a killed process may leave its hidden
 temporary file. A symbolic link stays and its target is replaced; an existing file keeps its permissions. A pipe, a
 terminal and ``/dev/stdout`` are written to as they are.
+
+A program that opens a CSV file takes ``=HYPERLINK(...)`` for a formula, wherever it comes from; levels of a variable
+come from files. So a cell that begins like a formula gets an apostrophe before it (OWASP, CSV Injection). Numbers stay
+as they are, with their sign.
 """
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 import secrets
@@ -14,13 +19,10 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, Any
 
-from dpgraph.files.spreadsheet import csv_text
+from dpgraph.privacy.display import DataFrame
 from dpgraph.privacy.errors import FileError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Names that this process may have made and not yet removed, each with the process that made it.
 _MADE: dict[str, int] = {}
@@ -32,7 +34,7 @@ def write_text(target: Path, text: str) -> None:
         file.write(text.encode())
 
 
-def write_frames(target: Path, frames: Iterable[pd.DataFrame]) -> None:
+def write_frames(target: Path, frames: Iterable[DataFrame]) -> None:
     """Writes frames of the same columns one below the other, atomically: Parquet row groups, or CSV."""
     with replacing(target) as file, ExitStack() as stack:
         writer = None
@@ -149,3 +151,47 @@ def _remove(name: str) -> None:
         with suppress(OSError):
             os.unlink(name)
     _MADE.pop(name, None)
+
+
+#: How a formula begins: = + - @, the same in full width, and what programs skip before them.
+_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+def harmless(cell: Any) -> Any:
+    """A cell or a column's name as it may stand in a CSV file; only texts change.
+
+    >>> [harmless(cell) for cell in ["=1+1", "-1.5e3", "-5-0", "@a", "a=b", -2]]
+    ["'=1+1", '-1.5e3', "'-5-0", "'@a", 'a=b', -2]
+    """
+    formula = isinstance(cell, str) and cell.startswith(_STARTS) and not _NUMBER.fullmatch(cell)
+    return f"'{cell}" if formula else cell
+
+
+def csv_text(frame: DataFrame, header: bool = True) -> str:
+    """A data frame as CSV text; all words are quoted where one holds a carriage return, which readers split at."""
+    text = frame.to_csv(index=False, header=header, lineterminator="\n")
+    if "\r" in text:
+        return frame.to_csv(index=False, header=header, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    return text
+
+
+def harmless_frame(frame: DataFrame) -> DataFrame:
+    """A data frame whose cells and names are harmless; itself where all of them are already."""
+    import pandas as pd
+
+    changed: dict[int, Any] = {}
+    for place, kind in enumerate(frame.dtypes):
+        if isinstance(kind, pd.CategoricalDtype) or kind.kind not in "biuf":
+            column = frame.iloc[:, place].astype(object)
+            formulas = {cell: harmless(cell) for cell in column.unique() if harmless(cell) is not cell}
+            if formulas:
+                changed[place] = [formulas.get(cell, cell) for cell in column]
+    names = [harmless(name) for name in frame.columns]
+    if not changed and names == list(frame.columns):
+        return frame
+    safe = frame.copy(deep=False)
+    for place, cells in changed.items():
+        safe.isetitem(place, cells)
+    safe.columns = names
+    return safe

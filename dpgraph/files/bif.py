@@ -104,7 +104,6 @@ def _line(text: str, at: int) -> int:
 
 
 def _name(text: str) -> str:
-    """One name, quoted or not."""
     return text.strip() if text.isascii() else text.translate(_SHOWN).strip()
 
 
@@ -177,7 +176,6 @@ def _folded(name: str) -> str:
 
 
 def _read(source: _Source, declared: _Declared) -> None:
-    """Reads variables, then tables, which may stand above them."""
     networks = 0
     tables: list[re.Match[str]] = []
     begin = len(source.text) - len(source.text.lstrip())

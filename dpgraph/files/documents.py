@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dpgraph.files import models  # noqa: F401 - registers the codecs of posteriors and models
+from dpgraph.files import models, networks  # noqa: F401 - models registers the codecs of posteriors and models
 from dpgraph.files.atomic_write import is_stream, replacing, write_text
 from dpgraph.files.codecs import (
     Codec,
@@ -31,16 +31,6 @@ from dpgraph.files.codecs import (
 )
 from dpgraph.files.digest import VERSION, check_version, sealed, unsealed
 from dpgraph.files.limits import MAX_DOCUMENT_BYTES, MAX_NETWORK_BYTES, read_text
-from dpgraph.files.networks import (
-    EXAMPLE,
-    domain_toml,
-    network_of,
-    parse_json,
-    plain_network,
-    read_probabilities,
-    toml_of,
-    with_source_name,
-)
 from dpgraph.files.packed import MOST_BYTES, nested, read_packed, unpacked, write_packed
 from dpgraph.files.releases import check_total
 from dpgraph.inference.discovery import Discovered
@@ -108,7 +98,6 @@ def save(value: Any, path: str | Path, *, release: Release[Any] | None = None, p
 
 
 def _save(value: Any, target: Path, released: Any) -> None:
-    """Writes by the target's name."""
     value, lost = _kept(value, target.suffix.lower())
     if target.suffix.lower() == ".bif":
         from dpgraph.files.pgmpy import write_bif
@@ -122,9 +111,9 @@ def _save(value: Any, target: Path, released: Any) -> None:
         with replacing(target) as file:
             write_packed(file, plain)
     elif target.suffix.lower() == ".toml" and isinstance(value, Network):
-        write_text(target, toml_of(value))
+        write_text(target, networks.toml_of(value))
     elif target.suffix.lower() == ".toml" and isinstance(value, Discovered):
-        write_text(target, domain_toml(value.domain, value.remarks))
+        write_text(target, networks.domain_toml(value.domain, value.remarks))
     elif target.suffix.lower() == ".json" or is_stream(target):
         plain = sealed(document(value) | nested(_beside(released)))
         write_text(target, json.dumps(plain, indent=1, allow_nan=False) + "\n")
@@ -171,10 +160,10 @@ def load(
             changed since it was written, or its parts do not fit each other: a claim, a movement or a total that
             cannot be; or the network in it is not valid.
     """
-    if str(path).startswith(EXAMPLE) or str(path).lower().endswith(".bif"):
+    if str(path).startswith(networks.EXAMPLE) or str(path).lower().endswith(".bif"):
         if release:
             raise FileError(f"{path} holds probabilities alone, no release")
-        return read_probabilities(path)
+        return networks.read_probabilities(path)
     read = _release_of if release else value_of
     check_whole("max_bytes", max_bytes, error=FileError)
     if str(path).lower().endswith(".toml"):
@@ -186,11 +175,11 @@ def load(
     with waiting("loading", progress):
         if str(path).lower().endswith(".npz"):
             whole = unpacked(read_packed(Path(path)))
-            return with_source_name(path, lambda: read(whole))
+            return networks.with_source_name(path, lambda: read(whole))
         text = read_text(Path(path), max_bytes)
         if text.strip() and not text.lstrip().startswith("{"):
             raise FileError(f"{path} is not a dpgraph file: load reads .json and .npz, as save writes them")
-        return with_source_name(path, lambda: read(unsealed(parse_json(text))))
+        return networks.with_source_name(path, lambda: read(unsealed(networks.parse_json(text))))
 
 
 def _beside(released: Any) -> dict[str, Any]:
@@ -274,7 +263,7 @@ def _document(codec: Codec, kind: str, structure: Any, record: dict[str, Any], b
     head = {
         "format": f"dpgraph-{kind}",
         "version": VERSION,
-        "network": None if network is None else plain_network(network),
+        "network": None if network is None else networks.plain_network(network),
         **record,
     }
     if codec.role != "description" and network is None and codec.measured_in is described_in:
@@ -297,7 +286,7 @@ def value_of(plain: Any) -> Any:
         raise FileError(f"a release of kind {plain.get('kind')!r:.60} is not known")
     if codec is None:
         raise FileError(f"unknown format {plain['format']!r}")
-    network = None if plain["network"] is None else network_of(plain["network"])
+    network = None if plain["network"] is None else networks.network_of(plain["network"])
     if codec.role == "description":
         return codec.read(plain, network, None)
     structure = codec.measured_in(plain, network)

@@ -339,7 +339,6 @@ def _key(name: str) -> str:
 
 
 def _variable_of(name: str, plain: Any) -> Feature:
-    """A variable of a network or a design from its plain form."""
     plain = {"levels": plain} if isinstance(plain, list) else plain
     kinds = [kind for kind in ("bounds", "bins", "levels") if isinstance(plain, dict) and kind in plain]
     if kinds[:1] != ["bounds"] and len(kinds) != 1:

@@ -65,7 +65,6 @@ def write_packed(file: IO[bytes], plain: dict[str, Any]) -> None:
 
 
 def _all(plain: Any, kind: type[T]) -> Iterator[T]:
-    """The values of a kind in a document, in order."""
     if isinstance(plain, kind):
         yield plain
     else:

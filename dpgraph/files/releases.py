@@ -22,21 +22,13 @@ from dpgraph.privacy.measurements import NoiseLaw
 from dpgraph.privacy.records import Event, PrivacyUnit, Provenance
 from dpgraph.privacy.structural import FORMS, law_of, named, plain_law
 from dpgraph.privacy.structural import value_of as structural_value
+from dpgraph.structure import tables
 from dpgraph.structure.design import RESOLUTION, LinearDesign
 from dpgraph.structure.expfam import Binomial, Exponential, ExponentialFamily, Gamma, Multinomial, Normal, Poisson
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.joint import JointCounts, PooledCounts, Several
 from dpgraph.structure.moments import STEPS, MomentDescription, NoisyMoments, NoisyOutcomes, OutcomeDescription
 from dpgraph.structure.network import Network
-from dpgraph.structure.tables import (
-    Integers,
-    NoisyCoefficients,
-    NoisyCounts,
-    NoisySums,
-    Probabilities,
-    contrast_matrix,
-    fixed_point,
-)
 
 #: ln of 2 and of the chance of refusing a true total: once in 2^100.
 NATS = 101 * math.log(2)
@@ -55,14 +47,14 @@ def check_total(noisy: Any) -> None:
 
 
 @check_total.register
-def _(noisy: NoisyCounts) -> None:
+def _(noisy: tables.NoisyCounts) -> None:
     if noisy.n is not None:
         for key, table in noisy.tables.items():
             _check(key, abs(int(table.sum()) - noisy.n), reach(noisy.laws[key], table.size), noisy.n)
 
 
 @check_total.register
-def _(noisy: NoisyCoefficients) -> None:
+def _(noisy: tables.NoisyCoefficients) -> None:
     if noisy.n is not None:
         for block, values in noisy.blocks.items():
             _check_block(noisy, block, values, noisy.n)
@@ -76,7 +68,7 @@ def _(several: JointCounts | PooledCounts) -> None:
 
 
 @check_total.register
-def _(noisy: NoisySums) -> None:
+def _(noisy: tables.NoisySums) -> None:
     if noisy.n is not None:
         low, high = noisy.description.row_limits(PrivacyUnit("replace"))
         away = np.maximum(noisy.n * low - noisy.sums, noisy.sums - noisy.n * high)
@@ -88,12 +80,12 @@ def _check(names: tuple[str, ...], away: float, allowed: float, n: int) -> None:
         raise FileError(f"n = {n} is not the number of rows behind the noisy numbers of {', '.join(names) or 'n'}")
 
 
-def _check_block(noisy: NoisyCoefficients, block: tuple[str, ...], values: Integers, n: int) -> None:
+def _check_block(noisy: tables.NoisyCoefficients, block: tuple[str, ...], values: tables.Integers, n: int) -> None:
     """Contrasts are at most n times their largest coefficient; with parity counts they are even or odd as n is."""
     shape = noisy.network.shape(block)
-    largest = fixed_point(shape, noisy.grid).astype(float)
+    largest = tables.fixed_point(shape, noisy.grid).astype(float)
     for axis, size in enumerate(shape):
-        coefficients = np.abs(contrast_matrix(size)[1:]).max(axis=1)
+        coefficients = np.abs(tables.contrast_matrix(size)[1:]).max(axis=1)
         largest = largest * coefficients.reshape([-1 if i == axis else 1 for i in range(len(shape))])
     away = np.abs(values - n) if not block else np.abs(values) - n * largest
     _check(block, float(away.max(initial=0)), noisy.step * reach(noisy.laws[block], 1), n)
@@ -103,8 +95,8 @@ def _check_block(noisy: NoisyCoefficients, block: tuple[str, ...], values: Integ
 
 #: The kinds of noisy tables: their class, the field of their numbers and its name in an entry of a file, and settings.
 _TABLES: dict[str, tuple[type, str, str, tuple[str, ...]]] = {
-    "counts": (NoisyCounts, "tables", "counts", ()),
-    "coefficients": (NoisyCoefficients, "blocks", "values", ("grid", "step", "pseudo_records")),
+    "counts": (tables.NoisyCounts, "tables", "counts", ()),
+    "coefficients": (tables.NoisyCoefficients, "blocks", "values", ("grid", "step", "pseudo_records")),
 }
 
 
@@ -168,7 +160,6 @@ def _plain_part(part: Any) -> Plain:
 
 
 def _networks_in(plain: Plain) -> tuple[Network, ...]:
-    """The networks of the single releases of a file, in order."""
     found: list[Network] = []
     for part in plain["parts"]:
         found += _networks_in(part) if part["kind"] == "joint" else [network_of(part["network"])]
@@ -191,7 +182,7 @@ def _several_of(type_: Any, plain: Plain, networks: tuple[Network, ...], provena
     return several_of(type_, plain)
 
 
-def _check_sums(noisy: NoisySums, provenance: Provenance) -> None:
+def _check_sums(noisy: tables.NoisySums, provenance: Provenance) -> None:
     _check_rows(noisy.n, provenance.unit)
     (planned, *others) = _measuring_event(provenance).measurements or (None,)
     if others or planned is None or (planned.table, planned.law) != (noisy.names, noisy.law):
@@ -199,7 +190,6 @@ def _check_sums(noisy: NoisySums, provenance: Provenance) -> None:
 
 
 def _grid(description: Any) -> Plain | None:
-    """The unit of the integer sums."""
     if isinstance(description, LinearDesign):
         return {"resolution": RESOLUTION, "copies": description.copies}
     if isinstance(description, OutcomeDescription):
@@ -232,18 +222,18 @@ def _plain_numbers(values: tuple[Any, ...]) -> Plain | None:
     return {"values": list(values)} if values and all(isinstance(value, float) for value in values) else None
 
 
-def _draws_of(plain: Plain, network: Network, provenance: Provenance) -> tuple[Probabilities, ...]:
+def _draws_of(plain: Plain, network: Network, provenance: Provenance) -> tuple[tables.Probabilities, ...]:
     draws = plain["draws"]
     if not isinstance(draws, list) or not draws:
         raise FileError("the draws are not a list, or there are none")
     chosen = sum(selection.draws for selection in provenance.event.selections)
     if chosen != len(draws) and not provenance.event.measurements:
         raise FileError("the draws are not as many as the event made")
-    return tuple(Probabilities(network, tables_of(draw), provenance) for draw in draws)
+    return tuple(tables.Probabilities(network, tables_of(draw), provenance) for draw in draws)
 
 
 def _plain_draws(draws: tuple[Any, ...]) -> Plain | None:
-    if not draws or not all(isinstance(one, Probabilities) and one.network == draws[0].network for one in draws):
+    if not draws or not all(isinstance(one, tables.Probabilities) and one.network == draws[0].network for one in draws):
         return None
     return {"draws": [plain_tables(draw.tables) for draw in draws]}
 
@@ -272,7 +262,7 @@ register_codecs(
     *map(_tables, _TABLES),
     _several("joint-counts", JointCounts),
     _several("pooled-counts", PooledCounts),
-    _released("probabilities", Probabilities, *structural(Probabilities), attrgetter("network")),
+    _released("probabilities", tables.Probabilities, *structural(tables.Probabilities), attrgetter("network")),
     _released("draws", tuple, _plain_draws, _draws_of, lambda draws: draws[0].network),
     _released("numbers", tuple, _plain_numbers, _numbers_of, lambda values: None, without_network(lambda plain: None)),
     Codec("description", "moments", MomentDescription, *structural(MomentDescription)),

@@ -6,18 +6,15 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dpgraph.privacy.checks import Integers, Reals
-from dpgraph.privacy.display import as_html, counted, data_frame, summary
+from dpgraph.privacy.display import DataFrame, as_html, counted, data_frame, summary
 from dpgraph.privacy.records import PrivacyCost, Provenance, Release, joined
 from dpgraph.structure.domain import MISSING, OTHER, Bins, Categories, Domain, Numbers, Words, closed
 from dpgraph.structure.frozen import FrozenMap
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Values besides those of a list get a level where their noisy count is above so many standard deviations of the noise.
 CLEAR = 2
@@ -48,7 +45,7 @@ class Discovered:
         assert record is not None
         return record
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> DataFrame:
         """A row for each variable: levels, how they are known, and by which release at which cost."""
 
         def row(name: str) -> dict[str, Any]:
@@ -109,7 +106,6 @@ def found_bins(declared: Numbers, noisy: Integers, deviation: float) -> tuple[Bi
 
 
 def _even_cuts(noisy: Integers, wanted: float, start: int) -> Iterable[int]:
-    """Cuts of some intervals into parts of about the wanted count."""
     below = np.maximum.accumulate(np.concatenate([[0], np.cumsum(noisy)]))
     rows = float(below[-1])
     parts = min(round(rows / wanted), len(noisy))

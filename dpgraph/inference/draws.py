@@ -7,21 +7,18 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgraph.inference.arguments import check_whole_number, generator, tails
 from dpgraph.inference.chains import effective_size, r_hat
-from dpgraph.privacy.display import as_html, data_frame, summary
+from dpgraph.privacy.display import DataFrame, as_html, data_frame, summary
 from dpgraph.privacy.errors import ConvergenceWarning, PriorWarning
 from dpgraph.privacy.records import Provenance
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.tables import Reals
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: The methods whose draws are Markov chains, even where there is one chain.
 CHAINS = ("records", "tables", "counts", "gibbs", "hamiltonian")
@@ -121,7 +118,7 @@ class Draws:
         ends = {name: np.quantile(self.flat(name), tails(probability), axis=0) for name in self.arrays}
         return {name: tuple(found.tolist()) if found.ndim == 1 else found for name, found in ends.items()}
 
-    def to_frame(self, probability: float = 0.9) -> pd.DataFrame:
+    def to_frame(self, probability: float = 0.9) -> DataFrame:
         """A row for each entry: its labels, and in the last four columns mean, sd, low and high."""
         rows: list[dict[str, Any]] = []
         for name, ends in self.interval(probability).items():

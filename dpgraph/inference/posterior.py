@@ -141,7 +141,6 @@ def posterior(
 
 
 def _holes(description: Any, prior: Any, because: Mapping[str, Iterable[str]] | None) -> Holes | None:
-    """The unobserved values of a network, if any."""
     if not isinstance(description, Network):
         if because is not None:
             raise InferenceError("missing_because is for networks")
@@ -195,7 +194,6 @@ def _of_moments(description: MomentDescription, noisy: Any, **settings: Any) -> 
 
 @posterior_given.register
 def _of_a_regression(description: LinearDesign, noisy: Any, **settings: Any) -> Any:
-    """As that of an exponential family."""
     from dpgraph.inference.regression.posterior import regression_posterior
 
     return regression_posterior(description, noisy, **settings)

@@ -13,7 +13,7 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,14 +24,11 @@ from dpgraph.inference.queries.contraction import ancestors
 from dpgraph.inference.queries.measures import scale
 from dpgraph.inference.queries.question import read_evidence
 from dpgraph.inference.queries.tables import drawn_tables
-from dpgraph.privacy.display import as_html
+from dpgraph.privacy.display import DataFrame, as_html
 from dpgraph.privacy.errors import InferenceError, PositivityWarning
 from dpgraph.structure.domain import Bins, DomainError, Level
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Reals
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: The share of a stratum below which a level of the treatment counts as absent: of a thousand rows not even one.
 RARE = 1e-3
@@ -59,7 +56,7 @@ class Effect:
     adjust: Family
     reason: str
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> DataFrame:
         """A row for each difference: its labels, mean, sd, low, high, and naive, naive low, naive high."""
         return self.answer.to_frame().assign(
             **{"naive": self.naive.mean, "naive low": self.naive.low, "naive high": self.naive.high}

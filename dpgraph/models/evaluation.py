@@ -12,32 +12,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 
 from dpgraph.inference.arguments import check_probability
-from dpgraph.inference.counts.noisy_counts import (
-    Evidence,
-    allows_zero,
-    latent_count,
-    lattice,
-    mean_law,
-    share_draws,
-)
+from dpgraph.inference.counts.noisy_counts import Evidence, allows_zero, latent_count, lattice, mean_law, share_draws
 from dpgraph.inference.simplex import onto_simplex
 from dpgraph.privacy.checks import near
-from dpgraph.privacy.display import as_html, data_frame
+from dpgraph.privacy.display import DataFrame, as_html, data_frame
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Event, PrivacyCost, PrivacyUnit, Release
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.moments import Classification, Entries, NoisyOutcomes, Regression
 from dpgraph.structure.tables import Reals
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 #: Values of an area under the ROC curve that are tried.
 AREAS = 1001
@@ -92,13 +81,13 @@ class Evaluation:
             raise InferenceError(f"no score {name!r} was released{hint}; there are {', '.join(self.scores)}")
         return self.scores[name]
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> DataFrame:
         """The scores: score, estimate, low, high, noise_sd."""
         rows = [(name, *score) for name, score in self.scores.items()]
         return data_frame(rows, columns=["score", "estimate", "low", "high", "noise_sd"])
 
     @cached_property
-    def confusion(self) -> pd.DataFrame:
+    def confusion(self) -> DataFrame:
         """The share of the rows of each truth and prediction: truth, prediction, estimate, low, high.
 
         The estimates sum to 1.
@@ -131,7 +120,7 @@ class Evaluation:
         return frame.assign(estimate=share, low=np.minimum(frame["low"], share), high=np.maximum(frame["high"], share))
 
     @cached_property
-    def classes(self) -> pd.DataFrame:
+    def classes(self) -> DataFrame:
         """Each class against all others: class, score, estimate, low, high, noise_sd. Of two, the second alone.
 
         The scores are the AUC, sensitivity, specificity and positive predictive value of the predicted class. The AUC
@@ -152,7 +141,7 @@ class Evaluation:
         return data_frame(rows, columns=["class", "score", "estimate", "low", "high", "noise_sd"])
 
     @cached_property
-    def thresholds(self) -> pd.DataFrame:
+    def thresholds(self) -> DataFrame:
         """The rates of giving the second of two classes where its probability is above a threshold.
 
         threshold, sensitivity, specificity, positive predictive value, each with its low and high. Below .5 a
@@ -231,7 +220,7 @@ class Evaluation:
         return task.classes[most], share_score(noisy, [within], [without], self.interval, (1, size - 1))
 
     @cached_property
-    def reliability(self) -> pd.DataFrame:
+    def reliability(self) -> DataFrame:
         """How often predictions of a confidence are right: confidence_low, confidence_high, rows, right, low, high.
 
         Each bin holds the confidences in the predicted class above its lower edge up to its upper one; their mean lies
@@ -310,7 +299,7 @@ class CrossValidation:
         """True if all noise was private."""
         return self.evaluation.release.private
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> DataFrame:
         """The evaluation's table."""
         return self.evaluation.to_frame()
 

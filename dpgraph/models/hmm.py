@@ -6,10 +6,11 @@ Given the state of a cell its entries' fields are independent (Foulds et al. 201
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, reduce
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,31 +19,107 @@ from dpgraph.inference.arguments import check_probability, check_whole_number, g
 from dpgraph.inference.draws import MOST_R_HAT, mixing_note
 from dpgraph.inference.markov.evidence import Flags, field_names
 from dpgraph.inference.markov.labels import centred_spread, label_invariant_diagnostics, r_hat_of_predictions
-from dpgraph.inference.network.queries import (
-    Numbers,
-    code_columns,
-    indicator,
-    numbered,
-    numbers_of,
-    people_of,
-    with_nulls,
-    without_indicators,
-)
+from dpgraph.inference.network import queries
 from dpgraph.inference.queries.tables import DrawnTables, tables_given
-from dpgraph.models.markov_forecasts import count_law, later_times, most_likely_paths, sequence_laws
-from dpgraph.models.state_choice import StateChoice
 from dpgraph.privacy.checks import near
-from dpgraph.privacy.display import as_html, cell, data_frame
+from dpgraph.privacy.display import DataFrame, as_html, cell, data_frame
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Provenance
-from dpgraph.structure.conversion import columns_to_predict
-from dpgraph.structure.domain import Domain, NetworkError, hole_codes
+from dpgraph.structure.conversion import added, columns_to_predict, in_blocks
+from dpgraph.structure.domain import Domain, Level, NetworkError, hole_codes
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.network import Network, checked_laws
 from dpgraph.structure.tables import Integers, Reals
 
-if TYPE_CHECKING:
+#: Weights of a step beside that of the next, and sizes of negative binomial laws, that a forecast of counts tries.
+KEPT, SIZES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9), np.exp(np.linspace(-2, 5, 36)).tolist()
+#: The least mean of a count.
+LEAST = 0.1
+
+
+def sequence_laws(emission: Reals, effects: Reals | None) -> Reals:
+    """P(level | sequence, state), proportional to the state's law times e^effect (proofs.md P78).
+
+    >>> sequence_laws(np.array([[[0.5, 0.5]]]), np.log([[[1.0, 3.0]]])).round(2).tolist()
+    [[[[0.25, 0.75]]]]
+    """
+    if effects is None:
+        return emission[:, None]
+    weight = emission[:, None] * np.exp(effects - effects.max(axis=-1, keepdims=True))[:, :, None]
+    return weight / weight.sum(axis=-1, keepdims=True)
+
+
+def later_times(levels: Sequence[Level], steps: int) -> list[Any]:
+    """The times after the last level of evenly spaced numbers or dates; else that level + 1, + 2 and so on.
+
+    >>> later_times(("2023-11", "2023-12"), 2)
+    ['2024-01', '2024-02']
+    """
     import pandas as pd
+
+    if all(isinstance(level, int) and not isinstance(level, bool) for level in levels):
+        gaps = set(np.diff(np.array(levels, np.int64)).tolist())
+        if len(gaps) == 1:
+            (gap,) = gaps
+            return [int(levels[-1]) + gap * step for step in range(1, steps + 1)]
+    for form, unit in (("%Y-%m", "M"), ("%Y-%m-%d", "D")):
+        dates = pd.to_datetime(pd.Series(levels, dtype=object).astype(str), format=form, errors="coerce")
+        numbers = dates.dt.to_period(unit).astype("int64").diff().iloc[1:]
+        if dates.notna().all() and numbers.nunique() == 1:
+            last, gap = dates.iloc[-1].to_period(unit), int(numbers.iloc[0])
+            return [(last + gap * step).strftime(form) for step in range(1, steps + 1)]
+    return [f"{levels[-1]} + {step}" for step in range(1, steps + 1)]
+
+
+def count_law(entries: Reals, ahead: int) -> tuple[Reals, float]:
+    """The mean and the size of the negative binomial law of each sequence's number of entries some steps ahead.
+
+    Earlier steps weigh less; weights and spread, the same for all sequences, forecast the past steps best.
+    """
+    steps, levels = np.arange(entries.shape[1]), []
+    age = steps[:, None] - steps
+    for kept in KEPT:
+        weight = np.where(age >= 0, kept ** np.maximum(age, 0), 0.0)
+        weight /= weight.sum(axis=1, keepdims=True)
+        levels.append(np.maximum(entries @ weight.T, LEAST))
+    made, later = slice(1, entries.shape[1] - ahead), slice(1 + ahead, None)
+    fits = [nbinom_logpmf(entries[:, later], mean[:, made], size) for mean in levels for size in SIZES]
+    at, size = divmod(int(np.argmax(fits)), len(SIZES))
+    return levels[at][:, -1], SIZES[size]
+
+
+def nbinom_logpmf(value: Reals, mean: Reals, size: float) -> float:
+    """The sum of ln P of values, whole numbers or not, by negative binomial laws of variance mean + mean^2 / size."""
+    from scipy.special import gammaln
+
+    log = gammaln(value + size) - gammaln(size) - gammaln(value + 1) + value * np.log(mean / (mean + size))
+    return float((log + size * np.log(size / (mean + size))).sum())
+
+
+def most_likely_paths(states: Integers, size: int) -> Integers:
+    """The path of highest probability of each sequence under the chain of its pairs of neighbouring states.
+
+    An approximation, since the posterior is a mixture of such chains (Viterbi; Rabiner 1989, III.B; proofs.md P116).
+
+    >>> paths = np.array([[[0, 0, 1]], [[0, 0, 1]], [[1, 0, 0]]])
+    >>> most_likely_paths(paths, 2)
+    array([[0, 0, 1]])
+    """
+    _, sequences, steps = states.shape
+    with np.errstate(divide="ignore"):
+        score = np.log(np.stack([(states[:, :, 0] == k).mean(axis=0) for k in range(size)], axis=1))
+        before = np.zeros((steps, sequences, size), np.int64)
+        for t in range(1, steps):
+            pairs = np.zeros((sequences, size, size))
+            np.add.at(pairs, (np.arange(sequences)[None], states[:, :, t - 1], states[:, :, t]), 1.0)
+            total = score[:, :, None] + np.log(pairs / np.maximum(pairs.sum(axis=2, keepdims=True), 1.0))
+            before[t], score = total.argmax(axis=1), total.max(axis=1)
+    paths = np.zeros((sequences, steps), np.int64)
+    paths[:, -1] = score.argmax(axis=1)
+    for t in range(steps - 1, 0, -1):
+        paths[:, t - 1] = before[t, np.arange(sequences), paths[:, t]]
+    return paths
+
 
 #: R-hat of predictions is of so many sequences at most.
 JUDGED = 500
@@ -77,8 +154,8 @@ def hmm_network(domain: Domain, sequence: str, time: str) -> Network:
     for name in domain.holes:
         if name in (sequence, time):
             raise NetworkError(f"an entry without {name!r} has no cell: declare its nulls a level, or leave them out")
-        if indicator(name) in domain:
-            raise NetworkError(f"{indicator(name)!r} is a variable, and the name of one that holes need; rename it")
+        if (sign := queries.indicator(name)) in domain:
+            raise NetworkError(f"{sign!r} is a variable, and the name of one that holes need; rename it")
     parents = {name: [] if name in (sequence, time) else [sequence, time] for name in domain.names}
     return Network.of(domain, parents)
 
@@ -89,6 +166,39 @@ def cell_flags(domain: Domain, sequence: str, time: str, cells: Any) -> Flags:
     flags = np.zeros((domain.sizes[sequence], domain.sizes[time]), bool)
     flags[codes[sequence], codes[time]] = True
     return flags
+
+
+@dataclass(frozen=True)
+class StateChoice:
+    """The score of each number of states on cells of the release that it did not learn from, and the chosen number.
+
+    Attributes:
+        states: The numbers that were tried, from 1.
+        scores: Released entries times ln P(level), summed over fields, for each released entry: without bias the score
+            of the true entries.
+        deviations: The standard deviation, from noise, of a score's distance to the best one.
+        chosen: The smallest number of states whose score is within that deviation of the best.
+    """
+
+    states: tuple[int, ...]
+    scores: tuple[float, ...]
+    deviations: tuple[float, ...]
+    chosen: int
+
+    def __post_init__(self) -> None:
+        sizes = {len(self.states), len(self.scores), len(self.deviations)}
+        numbers = np.array([*self.scores, *self.deviations], float)
+        if len(sizes) != 1 or self.chosen not in self.states or not np.isfinite(numbers).all():
+            raise InferenceError("the scores of a choice of states do not fit the numbers of states tried")
+
+    def to_frame(self) -> DataFrame:
+        """A row for each number of states: score, deviation, chosen.
+
+        >>> StateChoice((1, 2), (-4.5, -4.4), (0.05, 0.0), 2).to_frame().loc[2, "chosen"]
+        np.True_
+        """
+        columns = {"score": self.scores, "deviation": self.deviations, "chosen": np.equal(self.states, self.chosen)}
+        return data_frame(columns, index=list(self.states)).rename_axis("states")
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +277,7 @@ class HiddenMarkovModel:
     @cached_property
     def people(self) -> Domain:
         """The variables with their own levels, and for each with holes one that says whether its value is missing."""
-        return people_of(self.network.domain)
+        return queries.people_of(self.network.domain)
 
     @property
     def emitted(self) -> tuple[str, ...]:
@@ -201,7 +311,7 @@ class HiddenMarkovModel:
 
     def _of_people(self, name: str, released: Callable[[str], Reals]) -> Reals:
         """The law of values, or of whether one is missing, from that of the released levels."""
-        signs = {indicator(one): one for one in self.network.domain.holes}
+        signs = {queries.indicator(one): one for one in self.network.domain.holes}
         law = released(signs.get(name, name))
         if name not in signs and name not in signs.values():
             return law
@@ -270,11 +380,11 @@ class HiddenMarkovModel:
             each.append((share[..., None] * (own[:, sequences] if own.shape[1] > 1 else own)).sum(axis=2))
         return np.concatenate(each, axis=2).reshape(*self.log_joint.shape, -1)
 
-    def predict(self) -> pd.DataFrame:
+    def predict(self) -> DataFrame:
         """The most probable state of each cell: the sequence and time columns, state, probability."""
         return self._with_states(self.state_probabilities.argmax(axis=2))
 
-    def most_likely_path(self) -> pd.DataFrame:
+    def most_likely_path(self) -> DataFrame:
         """The most likely path of each sequence as a whole: the sequence and time columns, state, probability.
 
         ``predict`` takes the best state of each cell by itself, and may put states side by side that hardly follow each
@@ -282,14 +392,14 @@ class HiddenMarkovModel:
         """
         return self._with_states(most_likely_paths(self._flat_states(), self.n_states))
 
-    def _with_states(self, states: Integers) -> pd.DataFrame:
+    def _with_states(self, states: Integers) -> DataFrame:
         frame = self._cells(np.ones(states.shape, bool))
         probabilities = np.take_along_axis(self.state_probabilities, states[..., None], 2)
         return frame.assign(state=states.ravel(), probability=probabilities.ravel())
 
     def sample(
-        self, n: int, rng: np.random.Generator | int, *, numbers: Numbers = "uniform", holes: bool = False
-    ) -> pd.DataFrame:
+        self, n: int, rng: np.random.Generator | int, *, numbers: queries.Numbers = "uniform", holes: bool = False
+    ) -> DataFrame:
         """Synthetic entries of a log, with the declared levels and numbers for bins; free.
 
         One posterior draw makes all of them: each entry falls into a cell in proportion to the entries that cells are
@@ -309,7 +419,7 @@ class HiddenMarkovModel:
         """
         check_whole_number("n", n, 1)
         rng, domain = generator(rng), self.people
-        bins = numbered(domain, numbers)
+        bins = queries.numbered(domain, numbers)
         weights = np.maximum(self.entries, 0.0).ravel()
         if not weights.sum() > 0:
             raise InferenceError("no entries are expected in any cell; there is nothing to draw")
@@ -326,19 +436,19 @@ class HiddenMarkovModel:
         levels = {name: np.array(domain.levels(name), dtype=object) for name in domain.names}
         rows = data_frame({name: levels[name][codes[name]] for name in domain.names}).infer_objects()
         for name, one in bins.items():
-            rows[name] = with_nulls(one, codes[name], numbers_of(one, codes[name], rng, numbers))
-        return without_indicators(rows, domain.indicators, holes=holes)
+            rows[name] = queries.with_nulls(one, codes[name], queries.numbers_of(one, codes[name], rng, numbers))
+        return queries.without_indicators(rows, domain.indicators, holes=holes)
 
-    def transition_frame(self) -> pd.DataFrame:
+    def transition_frame(self) -> DataFrame:
         """The mean transition matrix, a row for each state."""
         return data_frame(self.mean_transition).rename_axis(index="state", columns="next")
 
-    def emission_frame(self, name: str) -> pd.DataFrame:
+    def emission_frame(self, name: str) -> DataFrame:
         """The mean emissions of one of ``emitted``, a row for each state, a column for each level."""
         frame = data_frame(self.mean_emission(name), columns=list(self.people.levels(name)))
         return frame.rename_axis(index="state", columns=name)
 
-    def predict_fields(self, cells: Any = None, *, interval: float | None = None) -> pd.DataFrame:
+    def predict_fields(self, cells: Any = None, *, interval: float | None = None) -> DataFrame:
         """P(level) of every field for an entry of some cells: the sequence and time columns, field, level, probability.
 
         Args:
@@ -359,12 +469,12 @@ class HiddenMarkovModel:
         return self._of_fields(self._cells(cells), laws, "probability", ends)
 
     def _of_fields(
-        self, rows: pd.DataFrame, laws: Iterable[Reals], mean: str, ends: tuple[float, float] | None
-    ) -> pd.DataFrame:
+        self, rows: DataFrame, laws: Iterable[Reals], mean: str, ends: tuple[float, float] | None
+    ) -> DataFrame:
         """Rows with the law of each field, shape (draws, rows, levels): field, level, its mean and, with ends, more."""
         import pandas as pd
 
-        frames: list[pd.DataFrame] = []
+        frames: list[DataFrame] = []
         for name, law in zip(self.emitted, laws, strict=True):
             levels = self.people.levels(name)
             frame = rows.loc[rows.index.repeat(len(levels))].reset_index(drop=True)
@@ -376,7 +486,7 @@ class HiddenMarkovModel:
             frames.append(frame)
         return pd.concat(frames, ignore_index=True)
 
-    def forecast(self, steps: int = 1, *, interval: float = 0.9) -> pd.DataFrame:
+    def forecast(self, steps: int = 1, *, interval: float = 0.9) -> DataFrame:
         """P(level) of every field in the steps after the last, for each sequence, with intervals.
 
         It forecasts the kind of an entry; ``forecast_counts`` forecasts the number of entries. In every draw the last
@@ -405,7 +515,7 @@ class HiddenMarkovModel:
             frames.append(self._of_fields(rows, laws, "mean", ends))
         return pd.concat(frames, ignore_index=True)
 
-    def forecast_counts(self, steps: int = 1, *, interval: float = 0.9) -> pd.DataFrame:
+    def forecast_counts(self, steps: int = 1, *, interval: float = 0.9) -> DataFrame:
         """The number of entries of each sequence in the steps after the last, with intervals; free.
 
         A negative binomial law about a mean of the sequence's steps, later ones weighing more. Weights and spread are
@@ -441,8 +551,7 @@ class HiddenMarkovModel:
             frames.append(rows.assign(mean=mean, **dict(zip(("low", "high"), ends, strict=True))))
         return pd.concat(frames, ignore_index=True)
 
-    def _ahead(self, steps: int) -> Iterator[pd.DataFrame]:
-        """A row of each sequence for each step after the last."""
+    def _ahead(self, steps: int) -> Iterator[DataFrame]:
         levels = self.network.domain.levels
         for step, when in enumerate(later_times(levels(self.time), steps), 1):
             yield data_frame({self.sequence: list(levels(self.sequence)), "step": step, self.time: when})
@@ -468,7 +577,7 @@ class HiddenMarkovModel:
 
     def cell_log_likelihoods(self, log: Any, cells: Any = None) -> tuple[Reals, int]:
         """As ``log_likelihood``, of each draw and cell with entries, shape (draws, cells)."""
-        codes = code_columns(columns_to_predict(log, self.network.domain), self.network.domain.sizes)
+        codes = queries.code_columns(columns_to_predict(log, self.network.domain), self.network.domain.sizes)
         inside = self._flags(cells)
         place = np.ravel_multi_index([codes[n].astype(np.int64) for n in (self.sequence, self.time)], inside.shape)
         chosen = inside.ravel()[place]
@@ -504,7 +613,7 @@ class HiddenMarkovModel:
         """The states of every draw, the copies one after another; a view of 16-bit numbers."""
         return self.states.reshape(-1, *self.states.shape[2:])
 
-    def _cells(self, chosen: Flags) -> pd.DataFrame:
+    def _cells(self, chosen: Flags) -> DataFrame:
         sequences, steps = np.nonzero(chosen)
         levels = self.network.domain.levels
         named = [levels(self.sequence)[r] for r in sequences], [levels(self.time)[t] for t in steps]
@@ -530,3 +639,51 @@ def _no_tables(model: HiddenMarkovModel) -> DrawnTables:
     raise InferenceError(
         "a HiddenMarkovModel has no tables of observed variables; ask its forecast, predict or predict_fields"
     )
+
+
+#: Different entries whose probabilities under all draws are worked on at once.
+BLOCK = 256
+
+
+def entry_log_probability(model: HiddenMarkovModel, codes: Mapping[str, npt.NDArray[Any]]) -> Reals:
+    """ln P of the fields of each entry, by itself: the average over draws of prod_f phi_f[state of its cell] (P65)."""
+    names = (model.sequence, model.time, *model.fields)
+    columns = np.column_stack([codes[name].astype(np.int64) for name in names])
+    kinds, which = np.unique(columns, axis=0, return_inverse=True)
+    states = model.states.reshape(-1, *model.states.shape[2:]).astype(np.int64)
+    draws = np.arange(len(states))[:, None]
+    laws = [np.log(np.maximum(model.released_laws(name), 1e-300)) for name in model.fields]
+
+    def of(part: npt.NDArray[np.int64]) -> Reals:
+        """ln P of a block of kinds."""
+        places = part[:, 0] if model.effects else 0
+        inside = states[:, part[:, 0], part[:, 1]]
+        log = added(law[draws, places, inside, part[:, k]] for k, law in enumerate(laws, start=2))
+        return reduce(np.logaddexp, log) - np.log(len(states))
+
+    return in_blocks(of, kinds, BLOCK)[which.ravel()]
+
+
+def markov_scores(
+    model: HiddenMarkovModel, codes: Mapping[str, npt.NDArray[Any]], cells: Flags | None = None
+) -> dict[str, float]:
+    """Nats an entry of some cells, all by default, three ways; as private as the entries, and NaN without an entry.
+
+    With draws s of S and cells c of m_c entries x_ci, m in all, states summed out but in the first (proofs.md P65):
+
+    - "entry by entry", the headline: (1/m) sum_c sum_i ln (1/S) sum_s P(x_ci | draw s).
+    - "whole cells": (1/m) sum_c ln (1/S) sum_s prod_i P(x_ci | draw s); it flatters a posterior that is spread out.
+    - "average over draws", Foulds et al. 2016: (1/m) sum_c (1/S) sum_s ln prod_i P(x_ci | draw s); it punishes one.
+    """
+    columns = queries.code_columns(codes, model.network.domain.sizes)
+    each, entries = model.cell_log_likelihoods(columns, cells)
+    if entries == 0:
+        return dict.fromkeys(("entry by entry", "whole cells", "average over draws"), math.nan)
+    if cells is not None:
+        place = columns[model.sequence].astype(np.int64), columns[model.time].astype(np.int64)
+        columns = {name: column[np.asarray(cells, bool)[place]] for name, column in columns.items()}
+    return {
+        "entry by entry": float(entry_log_probability(model, columns).sum()) / entries,
+        "whole cells": float((np.logaddexp.reduce(each, axis=0) - np.log(len(each))).sum()) / entries,
+        "average over draws": float(each.mean(axis=0).sum()) / entries,
+    }

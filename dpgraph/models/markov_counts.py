@@ -1,8 +1,12 @@
-"""A hidden Markov model, and two simple models beside it, learned from noisy counts of a log's entries."""
+"""A hidden Markov model, and two simple models beside it, learned from noisy counts of a log's entries.
+
+The number of states is chosen by how well parts of a release predict the others.
+"""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -21,10 +25,10 @@ from dpgraph.inference.markov.sampler import (
     check_fit,
     check_settings,
     draw_markov,
+    entries_estimate,
     markov_draws,
 )
-from dpgraph.models.hmm import HiddenMarkovModel
-from dpgraph.models.state_choice import PARTS, SWEEPS, choose_states, states_tried
+from dpgraph.models.hmm import HiddenMarkovModel, StateChoice, sequence_laws
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Release, released_value
 from dpgraph.structure.frozen import FrozenMap
@@ -40,6 +44,8 @@ ITERATIONS, MORE_ROUNDS, PATIENCE = 200, 3, 40.0
 ONE_STATE, BY_SEQUENCE = "one state", "fields given the sequence"
 #: Penalty that pins a public number of entries: nats for each entry that a latent total is off, and its deviation.
 COST, DEVIATION = 100.0, 1e-5
+#: Parts into which the cells are split, each predicted from the others; draws of each fit, after as many sweeps.
+PARTS, SWEEPS = 3, 40
 
 
 def fit_hmm(
@@ -246,3 +252,64 @@ def markov_baselines(
         name: _model_of(drawn, value.network, sequence, time, given.fields, **made)
         for name, drawn in ((ONE_STATE, one), (BY_SEQUENCE, apart))
     }
+
+
+def states_tried(given: LogEvidence, most: int) -> int:
+    """The largest number of states tried: two cells for each."""
+    return max(1, min(most, int(given.observed.sum()) // 2))
+
+
+def choose_states(
+    given: LogEvidence, most: int, *, rng: np.random.Generator, tick: Callable[[int], None] | None = None, **how: Any
+) -> StateChoice:
+    """Tries 1 to ``most`` states on a split of the release's own cells; fewer where there are few cells.
+
+    Each part of the observed cells is predicted, one entry and field at a time, by a fit to the other parts. The score
+    sums released count x ln P(level): noise has mean zero and predictions do not know it, so the score is without bias
+    that of the true counts. Of all numbers within one standard deviation of the noise of the best score the smallest is
+    chosen. ``tick`` is called with the number of each sweep, counted over all fits; ``how`` are further settings of
+    ``draw_markov``.
+    """
+    observed = np.argwhere(given.observed)
+    limit = states_tried(given, most)
+    part = np.full(given.shape, -1)
+    part[tuple(observed.T)] = rng.permutation(len(observed)) % PARTS
+    if limit == 1:
+        return StateChoice((1,), (0.0,), (0.0,), 1)
+    logs = [_predicted(given, part, size, rng, how, tick) for size in range(1, limit + 1)]
+    released, entries = given.values[0], max(float(entries_estimate(given, given.values[0])[given.observed].sum()), 1.0)
+    scores = np.array([(released * log)[given.observed].sum() for log in logs]) / entries
+    best = int(scores.argmax())
+    apart = [((log - logs[best])[given.observed] ** 2 @ given.deviation**2).sum() for log in logs]
+    deviations = np.sqrt(apart) / entries
+    chosen = 1 + int(np.argmax(scores >= scores[best] - deviations))
+    return StateChoice(tuple(range(1, limit + 1)), tuple(scores.tolist()), tuple(deviations.tolist()), chosen)
+
+
+def _predicted(
+    given: LogEvidence, part: Any, size: int, rng: np.random.Generator, how: dict[str, Any],
+    tick: Callable[[int], None] | None,
+) -> Reals:  # fmt: skip
+    """ln P(level) of each cell, from the cells of other parts; 0 where no cell is observed."""
+    found = np.zeros(given.values.shape[1:])
+    for p in range(PARTS):
+        mine = part == p
+        settings: dict[str, Any] = {"copies": 1, "iterations": SWEEPS, "burn_in": SWEEPS} | how
+        before = ((size - 1) * PARTS + p) * 2 * SWEEPS
+        progress = None if tick is None else lambda sweep, before=before: tick(before + sweep)
+        drawn = draw_markov(given.without(mine), size, rng=rng, progress=progress, **settings)
+        found[mine] = np.log(np.maximum(cell_predictions(drawn, given.fields), 1e-300))[mine]
+    return found
+
+
+def cell_predictions(drawn: MarkovDraws, fields: tuple[slice, ...]) -> Reals:
+    """P(level) of each field for an entry of each cell, averaged over draws, shape (sequences, steps, columns)."""
+    states = drawn.states.reshape(-1, *drawn.states.shape[2:]).astype(np.int64)
+    draws, places = np.arange(len(states))[:, None, None], np.arange(states.shape[1])[:, None]
+    size, width = drawn.emissions.shape[2:]
+    found = np.empty((*states.shape[1:], width))
+    for columns in fields:
+        own = None if drawn.effects is None else drawn.effects[..., columns].reshape(len(states), states.shape[1], -1)
+        laws = sequence_laws(drawn.emissions[..., columns].reshape(len(states), size, -1), own)
+        found[..., columns] = laws[draws, 0 if own is None else places, states].mean(axis=0)
+    return found

@@ -10,21 +10,21 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from dpgraph.inference.arguments import check_probability, tails
+from dpgraph.inference.arguments import check_probability
 from dpgraph.inference.graphs.pair_estimates import Pairs, contrasts
 from dpgraph.inference.network.queries import code_columns, sample_codes
+from dpgraph.inference.queries.answer import Summary
 from dpgraph.inference.queries.asking import joint_of
 from dpgraph.inference.queries.contraction import ancestors
 from dpgraph.inference.queries.question import read_evidence
 from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
 from dpgraph.privacy.checks import check_choice
-from dpgraph.privacy.display import as_html, counted, data_frame, summary
+from dpgraph.privacy.display import DataFrame, as_html, counted, data_frame, summary
 from dpgraph.privacy.errors import ConvergenceWarning, InferenceError
 from dpgraph.privacy.records import Provenance, released_value
 from dpgraph.structure.conversion import columns_to_predict
@@ -32,9 +32,6 @@ from dpgraph.structure.domain import Bins, Domain, DomainError
 from dpgraph.structure.frozen import frozen_array
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Probabilities, Reals
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Draws at most and at least, and the numbers in all their moments at most in between.
 MOST_DRAWS, LEAST_DRAWS, ALL_MOMENTS = 1000, 100, 1 << 24
@@ -142,7 +139,7 @@ World = tuple[Reals, Reals, int]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Projection:
+class Projection(Summary):
     """Coefficients of a target on features, draw by draw; ``dg.regression`` makes it.
 
     A word level has an indicator against the first level. A bin stands for the mean of its numbers (``Bins``), a
@@ -179,31 +176,8 @@ class Projection:
         object.__setattr__(self, "draws", frozen_array(self.draws, np.float64))
         object.__setattr__(self, "monte_carlo_error", frozen_array(self.monte_carlo_error, np.float64))
 
-    @cached_property
-    def mean(self) -> Reals:
-        """The posterior mean of each coefficient."""
-        return self.draws.mean(axis=0)
-
-    @cached_property
-    def sd(self) -> Reals:
-        """The posterior standard deviation of each, with the Monte Carlo error; of one exact draw nan."""
-        if len(self.draws) > 1:
-            return self.draws.std(axis=0)
+    def _error_of_one(self) -> Reals:
         return np.where(self.monte_carlo_error > 0, self.monte_carlo_error, np.nan)
-
-    @cached_property
-    def low(self) -> Reals:
-        """The low end of each interval."""
-        return self._end(0)
-
-    @cached_property
-    def high(self) -> Reals:
-        """The high end of each interval."""
-        return self._end(1)
-
-    def _end(self, which: int) -> Reals:
-        alone = len(self.draws) == 1
-        return self.mean * np.nan if alone else np.quantile(self.draws, tails(self.interval)[which], axis=0)
 
     def predict(self, X: Any) -> Reals:
         """The expected target of each row, of logistic the probability of the last level, averaged over the draws.
@@ -216,10 +190,9 @@ class Projection:
         starts = range(0, max(1, len(rows)), BLOCK)
         return np.concatenate([_mean(self.family, rows[i : i + BLOCK] @ self.draws.T).mean(axis=1) for i in starts])
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> DataFrame:
         """A row for each coefficient: mean, sd, low, high."""
-        columns = {"mean": self.mean, "sd": self.sd, "low": self.low, "high": self.high}
-        return data_frame({"coefficient": self.names, **columns})
+        return data_frame({"coefficient": self.names, **self._numbers()})
 
     @property
     def _said(self) -> str:
@@ -363,7 +336,6 @@ def _design(domain: Domain, features: Family) -> tuple[tuple[str, ...], list[Rea
 
 
 def _rows(maps: list[Reals], codes: list[Any]) -> Reals:
-    """The design's rows of level positions, intercept first."""
     return np.column_stack([np.ones(len(codes[0])), *(one[code] for one, code in zip(maps, codes, strict=True))])
 
 
@@ -375,7 +347,6 @@ def _solved(square: Reals, right: Reals) -> Reals:
 
 
 def _mean(family: Link, eta: Reals) -> Reals:
-    """The expected target at a linear predictor."""
     if family == "linear":
         return eta
     return np.exp(np.minimum(eta, 700)) if family == "poisson" else 0.5 * (1 + np.tanh(eta / 2))
@@ -447,7 +418,6 @@ def _sampled(tables: DrawnTables, target: str, features: Family, maps: list[Real
 
 
 def _gram(x: Reals, weight: Reals) -> Reals:
-    """The weighted sums of products of the columns."""
     root = x * np.sqrt(np.maximum(weight, 0))[:, None]
     return root.T @ root
 

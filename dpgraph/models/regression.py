@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -12,15 +12,11 @@ from scipy.special import ndtr, ndtri
 from dpgraph.inference.arguments import tails
 from dpgraph.inference.draws import mixing_note
 from dpgraph.inference.regression.draws import RegressionDraws, scaled_columns
-from dpgraph.privacy.display import data_frame
+from dpgraph.privacy.display import DataFrame, data_frame
 from dpgraph.privacy.records import Provenance
 from dpgraph.structure.conversion import columns_to_predict, weighted
 from dpgraph.structure.design import LinearDesign
 from dpgraph.structure.tables import Reals
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 #: Draws whose mixture an interval is of, rows taken at once, and halvings of the bracket of an end.
 MIXED, BLOCK, HALVINGS = 400, 2048, 30
@@ -78,7 +74,7 @@ class LinearRegressionModel:
         """The posterior mean of each coefficient, in the units of the rows."""
         return self.coefficients()["mean"].to_numpy()[1:]
 
-    def coefficients(self, probability: float = 0.9) -> pd.DataFrame:
+    def coefficients(self, probability: float = 0.9) -> DataFrame:
         """The posterior of the intercept and each coefficient, as ``RegressionDraws.coefficients`` has it."""
         return self.draws.coefficients(probability)
 
@@ -145,7 +141,7 @@ class LinearRegressionModel:
         shown = table.head(SHOWN).map("{:.4g}".format).to_string()
         return f"LinearRegressionModel({self.target!r}, {kind})\n{shown}{more}"
 
-    def frame(self, X: Any, probability: float = 0.9) -> pd.DataFrame:
+    def frame(self, X: Any, probability: float = 0.9) -> DataFrame:
         """For each row prediction, std, lower and upper."""
         values = columns_to_predict(X, self.draws.design)
         low, high = self.predict_interval(values, probability).T

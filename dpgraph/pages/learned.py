@@ -75,7 +75,6 @@ def tables_section(
 
 
 def _strengths(network: Network, mean: Mapping[str, Reals]) -> dict[tuple[str, str], float]:
-    """The strength of each arc, by parent and child."""
     return {
         (parent, child): strength(mean[child], axis)
         for child, parents in network.parents.items()
@@ -163,7 +162,6 @@ def _of_posterior(value: DirichletPosterior | PosteriorDraws) -> Page:
 
 
 def _missing(value: DirichletPosterior | PosteriorDraws) -> Section:
-    """How much is missing of each variable, and how it was filled."""
     frame = missing(value, interval=LEVEL)
     words = (
         "Probabilities are of all people, whether or not their value was observed. That rests on an assumption: given "

@@ -20,7 +20,7 @@ from dpgraph.inference.regression.draws import RegressionDraws, scaled_columns
 from dpgraph.mechanisms.reproduction import register_mechanism
 from dpgraph.mechanisms.selection.lattice import check_temperature
 from dpgraph.privacy.checks import Flags, Reals, check_boolean, check_whole
-from dpgraph.privacy.display import counted, summary
+from dpgraph.privacy.display import DataFrame, counted, data_frame, summary
 from dpgraph.privacy.errors import FileError, ReleaseError
 from dpgraph.privacy.measurements import Selection
 from dpgraph.privacy.noise import Noise
@@ -30,8 +30,6 @@ from dpgraph.structure.design import RESOLUTION, LinearDesign
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from dpgraph.statistics.moments import Moments
 
 #: Weights beyond this many would take over a thousand proposals for each that is kept.
@@ -234,12 +232,10 @@ class SampledRegressionModel:
         """The target."""
         return self.design.target
 
-    def coefficients(self) -> pd.DataFrame:
+    def coefficients(self) -> DataFrame:
         """The mean over draws of the intercept and each coefficient, in the units of the rows: a column mean."""
-        import pandas as pd
-
         drawn = self.drawn.coefficients()
-        return pd.DataFrame({"mean": [float(values.mean()) for values in drawn.values()]}, index=pd.Index(list(drawn)))
+        return data_frame({"mean": [float(values.mean()) for values in drawn.values()]}, index=list(drawn))
 
     def predict(self, X: Any) -> Reals:
         """The prediction of each row by the mean of the draws, cut at the target's bounds, in its units.

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,14 +21,12 @@ from dpgraph.mechanisms.additive.fourier import FourierMechanism, theorem_3_boun
 from dpgraph.mechanisms.additive.laplace import LaplaceMechanism
 from dpgraph.mechanisms.selection.lattice import MapEstimate, lattice
 from dpgraph.privacy.checks import Reals
+from dpgraph.privacy.display import DataFrame, data_frame
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import DiscreteLaplace
 from dpgraph.privacy.records import PrivacyUnit
 from dpgraph.structure.margins import Margins
 from dpgraph.structure.network import Family, Network
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -230,7 +228,7 @@ FAILURE = 0.1
 MAX_EXACT = 20_000_000
 
 
-def error_bounds(report: PrivacyReport) -> pd.DataFrame:
+def error_bounds(report: PrivacyReport) -> DataFrame:
     """Every error bound of Zhang et al. 2016 at the budget of a cost report, beside the value that it bounds.
 
     Args:
@@ -246,12 +244,10 @@ def error_bounds(report: PrivacyReport) -> pd.DataFrame:
     >>> error_bounds(privacy_cost(coin, epsilon=1, n=100))["statement"][0]
     'Proposition 1: any count is off by at most'
     """
-    import pandas as pd
-
     network, asked = report.network, (report.network, report.epsilon, report.unit)
     columns = ["statement", "bound", "value", "found", "unit"]
     if isinstance(network, Margins):
-        return pd.DataFrame([], columns=[*columns, "ratio"])
+        return data_frame([], columns=[*columns, "ratio"])
     paper = LaplaceMechanism(report.epsilon, tables="families", allocation="uniform")
     scale = paper.event(network, report.unit).measurements[0].law.scale
     counts = count_error_bound(network.cell_count, scale, FAILURE)
@@ -261,7 +257,7 @@ def error_bounds(report: PrivacyReport) -> pd.DataFrame:
         *_fourier_distance(*asked),
         *_map_loss(*asked),
     ]
-    found = pd.DataFrame(rows, columns=columns)
+    found = data_frame(rows, columns=columns)
     return found.assign(ratio=[row[1] / row[2] if row[2] else math.inf for row in rows])
 
 

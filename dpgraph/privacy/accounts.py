@@ -117,7 +117,6 @@ class InMemory:
 def _elsewhere(
     limit: PrivacyCost, unit: PrivacyUnit, accounting: str, identity: str, charges: tuple[tuple[Event, Spent], ...]
 ) -> InMemory:
-    """A copy of an account that no process owns."""
     made = InMemory(limit, unit, accounting, identity)
     made._charges, made._process = list(charges), None
     return made

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from pandas import DataFrame as DataFrame
+else:
+    DataFrame = Any  # pandas is loaded when the first table is made
 
 #: The widest line of a table on a terminal.
 WIDTH = 100
@@ -19,7 +21,7 @@ MOST_ROWS = 20
 Rows = Sequence[Mapping[Any, Any]]
 
 
-def data_frame(rows: Any, columns: Any = None, index: Any = None) -> pd.DataFrame:
+def data_frame(rows: Any, columns: Any = None, index: Any = None) -> DataFrame:
     """A table; pandas is loaded when the first one is made."""
     import pandas as pd
 

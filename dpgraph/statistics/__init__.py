@@ -21,8 +21,8 @@ if TYPE_CHECKING:  # the one list of names
     from dpgraph.statistics.counts import Counts as Counts
     from dpgraph.statistics.counts import count_groups as count_groups
     from dpgraph.statistics.moments import Moments as Moments
+    from dpgraph.statistics.moments import regression_moments as regression_moments
     from dpgraph.statistics.moments import sufficient_statistics as sufficient_statistics
-    from dpgraph.statistics.regression import regression_moments as regression_moments
     from dpgraph.statistics.rows.codes import Codes as Codes
     from dpgraph.statistics.rows.codes import encode as encode
     from dpgraph.statistics.rows.features import infer_domain as infer_domain

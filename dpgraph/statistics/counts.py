@@ -249,7 +249,7 @@ def count_groups(
     if isinstance(rows, Codes):
         raise DomainError("codes are counted group by group, dg.count(codes, network, where=...)")
     if isinstance(network, LinearDesign):
-        from dpgraph.statistics.regression import products_of
+        from dpgraph.statistics.moments import products_of
 
         if isinstance(rows, tuple | list):
             raise DomainError("a pair of arrays has no column of groups; give a table that has one")

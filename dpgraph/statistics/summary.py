@@ -168,7 +168,6 @@ def _cluster(engine: Any, rows: Any, domain: Declared) -> tuple[list[Piece], Any
 
 
 def _workers_of(library: str | None) -> Any:
-    """The module that counts on the workers of a library."""
     if library == "dask":
         from dpgraph.statistics.engines import dask as workers
     else:

@@ -290,7 +290,6 @@ def _items(mapping: object) -> Iterable[tuple[str, Any]]:
 
 
 def _levels_by_key(mapping: object, what: str) -> FrozenMap[Any, tuple[Any, ...]]:
-    """A mapping to levels, each alone or in a list."""
     if not isinstance(mapping, Mapping):
         raise NetworkError(f"{what}; got {mapping!r:.60}")
     return FrozenMap(

@@ -20,23 +20,20 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations, islice
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgraph.lazy import provided
 from dpgraph.privacy.checks import Integers, Reals
-from dpgraph.privacy.display import MOST_ROWS, as_html, counted, rows_in_words, summary
+from dpgraph.privacy.display import MOST_ROWS, DataFrame, as_html, counted, rows_in_words, summary
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import Block, Name, NoiseLaw, noisy_value
 from dpgraph.privacy.records import PrivacyUnit, Provenance, released_value
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap, frozen_array, frozen_integers
 from dpgraph.structure.network import Family, Holding, Network
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Spread = TypeVar("Spread", float, Reals)
 Item = TypeVar("Item")
@@ -464,7 +461,7 @@ class Probabilities:
         self.network.domain[name]
         return self.tables[name]
 
-    def to_frame(self, name: str) -> pd.DataFrame:
+    def to_frame(self, name: str) -> DataFrame:
         """P(variable | parents) as a table to read: a row for each parent configuration, a column for each level."""
         return conditional_frame(self.network, name, self.table(name))
 
@@ -486,7 +483,7 @@ def _in_short(table: Reals) -> str:
     return ", ".join(f"{value:.3g}" for value in table)
 
 
-def conditional_frame(network: Network, name: str, table: Reals) -> pd.DataFrame:
+def conditional_frame(network: Network, name: str, table: Reals) -> DataFrame:
     """An array with axes (variable, *parents) as a frame: rows are parent configurations, columns the levels."""
     import pandas as pd
 

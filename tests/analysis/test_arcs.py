@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 
 import dpgraph as dg
-from dpgraph.analysis.arcs import arc_costs
+from dpgraph.analysis.cost import arc_costs
 from dpgraph.structure.margins import weights
 from tests.mechanisms.additive.test_sensitivity import small_networks
 from tests.tiers import examples

@@ -14,7 +14,7 @@ import dpgraph as dg
 from dpgraph.estimators import measured_pairs
 from dpgraph.estimators.learning import METHODS, best_method, learning_task, noise_shares
 from dpgraph.files.documents import document
-from dpgraph.inference.graphs.reading import read_families
+from dpgraph.inference.graphs.choosing import read_families
 from dpgraph.privacy.composition import mu_squared_of
 from dpgraph.privacy.gdp import epsilon_of_mu, rounded
 from dpgraph.privacy.measurements import DiscreteLaplace

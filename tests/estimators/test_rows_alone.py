@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 import dpgraph as dg
 from dpgraph.estimators import evaluation
 from dpgraph.estimators.evaluation import outcomes
-from dpgraph.models.markov_scores import entry_log_probability
+from dpgraph.models.hmm import entry_log_probability
 from dpgraph.models.naive_bayes import NaiveBayes, naive_bayes_network
 from dpgraph.privacy.errors import DomainError
 from dpgraph.statistics.rows.codes import encode

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpgraph.files.spreadsheet import csv_text, harmless, harmless_frame
+from dpgraph.files.atomic_write import csv_text, harmless, harmless_frame
 
 
 @pytest.mark.parametrize("cell", ["=1+1", "+cmd|' /C calc'!A0", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "-", "+",

@@ -8,8 +8,8 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.inference.markov.evidence import LogEvidence, log_evidence
-from dpgraph.models import state_choice
-from dpgraph.models.state_choice import choose_states
+from dpgraph.models import markov_counts
+from dpgraph.models.markov_counts import choose_states
 
 TINY = dg.Domain.of({"region": ["N", "S"], "month": [1, 2], "kind": ["a", "b"]})
 
@@ -27,7 +27,7 @@ def test_the_choice_is_that_of_its_formula(monkeypatch):
     given = log_evidence(released(rows, TINY, 1).value, "region", "month")
     logs = {1: np.log([0.5, 0.5]), 2: np.log([0.55, 0.45])}
     monkeypatch.setattr(
-        state_choice,
+        markov_counts,
         "_predicted",
         lambda given, part, size, *rest: np.broadcast_to(logs[size], given.values.shape[1:]),
     )
@@ -53,7 +53,7 @@ def test_what_noise_cannot_tell_apart_is_not_told_apart(deviation, chosen, monke
     given = LogEvidence(values, (slice(0, 2),), flat, 0 * flat, deviation * flat, flags)
     ahead = np.zeros((2, 3, 2))
     ahead[0, 0, 0] = 2.0
-    monkeypatch.setattr(state_choice, "_predicted", lambda given, part, size, *rest: -1.0 + (size == 3) * ahead)
+    monkeypatch.setattr(markov_counts, "_predicted", lambda given, part, size, *rest: -1.0 + (size == 3) * ahead)
     assert choose_states(given, 3, rng=np.random.default_rng(0)).chosen == chosen
 
 
@@ -67,7 +67,7 @@ def test_a_cell_is_predicted_without_its_own_release():
     values[:, part == 0] += 500
     other = replace(given, values=values)
     one, two = (
-        state_choice._predicted(made, part, 1, np.random.default_rng(0), {"effects": True}, None)
+        markov_counts._predicted(made, part, 1, np.random.default_rng(0), {"effects": True}, None)
         for made in (given, other)
     )
     np.testing.assert_array_equal(one[part == 0], two[part == 0])

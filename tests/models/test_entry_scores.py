@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import dpgraph as dg
-from dpgraph.models.markov_scores import entry_log_probability, markov_scores
+from dpgraph.models.hmm import entry_log_probability, markov_scores
 
 DOMAIN = dg.Domain.of({"kind": ["a", "b", "c"], "month": [1, 2, 3], "grave": [0, 1], "region": ["N", "S"]})
 NETWORK = dg.hmm_network(DOMAIN, "region", "month")

@@ -11,8 +11,7 @@ from scipy import stats
 import dpgraph as dg
 from dpgraph.inference.markov.sampler import MarkovDraws
 from dpgraph.models import markov_counts
-from dpgraph.models.markov_forecasts import count_law, later_times
-from dpgraph.models.state_choice import StateChoice
+from dpgraph.models.hmm import StateChoice, count_law, later_times
 
 DOMAIN = dg.Domain.of({"kind": ["a", "b", "c"], "month": [1, 2, 3], "grave": [0, 1], "region": ["N", "S"]})
 NETWORK = dg.hmm_network(DOMAIN, "region", "month")

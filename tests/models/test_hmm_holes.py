@@ -9,7 +9,7 @@ from scipy.special import betaln, gammaln
 
 import dpgraph as dg
 from dpgraph.inference.markov.sampler import MarkovPrior
-from dpgraph.models.markov_scores import entry_log_probability
+from dpgraph.models.hmm import entry_log_probability
 from dpgraph.privacy.measurements import DiscreteLaplace
 
 UNSEEN = dg.UNOBSERVED

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpgraph as dg
-from dpgraph.models.markov_forecasts import most_likely_paths
+from dpgraph.models.hmm import most_likely_paths
 
 
 def weights(paths, size):

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import dpgraph as dg
 from dpgraph.cli import main
 from dpgraph.files.documents import document
-from dpgraph.models.state_choice import StateChoice
+from dpgraph.models.hmm import StateChoice
 from tests.files.edits import edited
 
 sys.path.append(str(Path(__file__).parents[2] / "datasets"))

@@ -18,12 +18,11 @@ import dpgraph as dg
 from dpgraph.cli import main
 from dpgraph.files.networks import read_probabilities
 from dpgraph.pages import costs as grids
-from dpgraph.pages.contents import BOX, drawn, number
+from dpgraph.pages.contents import BOX, WAYPOINT, drawn, layered, number
 from dpgraph.pages.costs import GRID_COLUMNS as COLUMNS
 from dpgraph.pages.costs import cost_grid
 from dpgraph.pages.writing import TEMPLATES, html_of
 from dpgraph.privacy.risk import Risk
-from dpgraph.structure.layout import WAYPOINT, layered
 
 SEEDED = dg.testing.SeededNoise
 DRAWN = ("Posterior sample", "MAP")

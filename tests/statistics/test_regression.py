@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpgraph as dg
-from dpgraph.statistics import regression
+from dpgraph.statistics import moments
 from dpgraph.statistics import summary as engines
 from dpgraph.statistics.moments import Moments
 from dpgraph.statistics.rows import features
@@ -103,8 +103,8 @@ def test_every_engine_gives_the_same_sums(engine):
 def test_blocks_batches_and_threads_change_nothing(block, batch, threads, monkeypatch):
     whole = content(dg.statistics.regression_moments(frame(MANY), DESIGN))
     for module, name, value in (
-        (regression, "BLOCK", block),
-        (regression, "BATCH", batch),
+        (moments, "BLOCK", block),
+        (moments, "BATCH", batch),
         (engines, "THREADS", threads),
     ):
         monkeypatch.setattr(module, name, value)
@@ -115,9 +115,9 @@ def test_blocks_batches_and_threads_change_nothing(block, batch, threads, monkey
 
 def test_a_block_of_rows_at_the_bounds_is_summed_exactly():
     """The largest sums a block can have are whole numbers below 2^53, where doubles hold them all."""
-    assert regression.BLOCK * R**2 <= 2**53
+    assert moments.BLOCK * R**2 <= 2**53
     design = dg.LinearDesign({"x": (0, 1)}, "y", (0, 1))
-    n = regression.BATCH + regression.BLOCK // 3 + 1
+    n = moments.BATCH + moments.BLOCK // 3 + 1
     sums, many = content(dg.statistics.regression_moments((np.full((n, 1), 7.0), np.full(n, -7.0)), design))
     assert many == n
     assert sums == [n * R**2, -n * R**2, n * R**2, -n * R**2, n * R**2]
@@ -125,11 +125,11 @@ def test_a_block_of_rows_at_the_bounds_is_summed_exactly():
 
 def test_more_rows_than_a_sum_can_hold_are_refused(monkeypatch):
     """Weights below ``LEAST_ROOM`` have room from the start; with larger ones fewer rows do."""
-    monkeypatch.setattr(regression, "MOST_SUM", 49 * regression.LEAST_ROOM * R**2)
+    monkeypatch.setattr(moments, "MOST_SUM", 49 * moments.LEAST_ROOM * R**2)
     with pytest.raises(DomainError, match="more than 49 rows"):
         dg.statistics.regression_moments(frame(MANY), DESIGN.with_mean_weight(None))
     with pytest.raises(DomainError, match="more than 24 rows"):
-        dg.statistics.regression_moments(frame(MANY), DESIGN.with_mean_weight(2 * regression.LEAST_ROOM))
+        dg.statistics.regression_moments(frame(MANY), DESIGN.with_mean_weight(2 * moments.LEAST_ROOM))
 
 
 def test_a_pair_of_arrays_is_a_table_without_names():
@@ -322,8 +322,8 @@ def test_rows_to_predict_are_read_as_rows_to_fit_are(kind, tmp_path):
     plain = {"area": [WORDS.features["area"].levels[code] for code in WORDS_READ["area"]], "age": WORDS_READ["age"]}
     plain |= {"flag": WORDS_TABLE["flag"], "hours": [[0.0, 20.0, None][code] for code in WORDS_READ["hours"]]}
     plain |= {"wage": WORDS_TABLE["wage"]}
-    assert content(regression.regression_moments(rows, WORDS)) == content(
-        regression.regression_moments(pa.table(plain), WORDS)
+    assert content(moments.regression_moments(rows, WORDS)) == content(
+        moments.regression_moments(pa.table(plain), WORDS)
     )
 
 
@@ -335,8 +335,8 @@ def test_predicted_rows_are_those_whose_products_are_summed(rows):
     levels = {"sex": "FM", "area": "NES", "hours": (0, 20, 40)}
     named = {name: [levels[name][code] for code in codes] for name, codes in read.items() if name in levels}
     again = frame(rows).assign(age=read["age"], **named)
-    assert content(regression.regression_moments(again, DESIGN)) == content(
-        regression.regression_moments(frame(rows), DESIGN)
+    assert content(moments.regression_moments(again, DESIGN)) == content(
+        moments.regression_moments(frame(rows), DESIGN)
     )
 
 

@@ -11,18 +11,15 @@ repository says where they come from and how they are made.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from dpgraph.privacy.display import DataFrame
 from dpgraph.privacy.errors import FileError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FOLDER = Path(__file__).parent
 NAMES = ("anes96", "event_log", "randhie")
 
 
-def load(name: str) -> pd.DataFrame:
+def load(name: str) -> DataFrame:
     """The rows of a data set, to be treated as if they were still private.
 
     Args:

@@ -182,7 +182,6 @@ def _second_moments(squares: Evidence, n: float, m: Reals) -> Reals:
 
 
 def _log_density(off: Reals, deviation: Reals, noise: Evidence) -> Reals:
-    """ln of the density of a normal variable plus the noise."""
     if noise.gaussian:
         wide = np.hypot(deviation, noise.deviation)
         return -((off / wide) ** 2) / 2 - np.log(wide * ROOT)

@@ -18,8 +18,16 @@ from dpgraph.inference.chains import progress_bar
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.dirichlet_multinomial import sample_counts
 from dpgraph.inference.draws import ParameterDraws
-from dpgraph.inference.expfam.chain import Problems, gibbs_draws, moments_within_bounds
-from dpgraph.inference.expfam.families import draw_conjugate, from_line, log_prior, nearest_possible_sums, to_line
+from dpgraph.inference.expfam.chain import (
+    Problems,
+    draw_conjugate,
+    from_line,
+    gibbs_draws,
+    log_prior,
+    moments_within_bounds,
+    nearest_possible_sums,
+    to_line,
+)
 from dpgraph.inference.methods import Automatic, Exact, Gibbs, PlugIn, Quadrature, chosen_method, method_name
 from dpgraph.inference.simplex import dirichlet_draws
 from dpgraph.privacy.errors import InferenceError
@@ -169,7 +177,6 @@ def as_problems(noisy: Sequence[NoisyMoments], prior: Prior) -> Problems:
 
 
 def _plug_in(noisy: NoisyMoments, prior: Prior, draws: int, rng: np.random.Generator) -> Reals:
-    """The conjugate law at the nearest possible sums."""
     family, d = noisy.of_family.family, len(noisy.description.names)
     values = noisy.values
     if noisy.n is not None:

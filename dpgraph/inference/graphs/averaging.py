@@ -22,17 +22,8 @@ from dpgraph.inference.graphs import _kernels as moves
 from dpgraph.inference.graphs.constraints import Limits
 from dpgraph.inference.graphs.field import along
 from dpgraph.inference.methods import Records
-from dpgraph.inference.network import _kernels
+from dpgraph.inference.network import _kernels, by_records
 from dpgraph.inference.network._kernels import RESIZES, Layout
-from dpgraph.inference.network.by_records import (
-    Latent,
-    accepted_shares,
-    draw_rows,
-    family_counts,
-    kernel_layout,
-    row_sizes,
-    tables_from_flat,
-)
 from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import Evidence, concentration_tables, evidence_for
 from dpgraph.inference.network.holes import Holes
@@ -221,10 +212,10 @@ def draw_averaged(
     tables = {name: np.empty((chains, kept, *network.shape(network.family(name)))) for name in network.domain.names}
     for i, mine in enumerate(done):
         for j, (one, theta) in enumerate(mine.drawn[:kept]):
-            for name, table in tables_from_flat(one, theta).items():
+            for name, table in by_records.tables_from_flat(one, theta).items():
                 tables[name][i, j] = along(table, one.family(name), network.family(name))
     turns, last = np.sum([mine.turns for mine in done], axis=0), done[0].columns()
-    accepted = accepted_shares([mine.tally for mine in done])
+    accepted = by_records.accepted_shares([mine.tally for mine in done])
     return PosteriorDraws(
         network,
         FrozenMap(tables),
@@ -265,7 +256,7 @@ class GraphChain:
         self.sizes = start.domain.sizes
         self.levels = np.array([self.sizes[name] for name in graphs.order], np.int64)
         self.on = np.array([[other in start.parents[name] for other in graphs.order] for name in graphs.order])
-        self.latent = Latent.of(replace(given, network=start), self._prior(start), rng, len(graphs.order))
+        self.latent = by_records.Latent.of(replace(given, network=start), self._prior(start), rng, len(graphs.order))
         self.centres = np.concatenate(
             [np.full(self.sizes[name], 0.0 if name in fixed else 1 / self.sizes[name]) for name in start.order]
         )
@@ -282,7 +273,7 @@ class GraphChain:
             self.rng, layout, latent.counts, self.hierarchy.grid, self.hierarchy.centre, self.centres,
             np.empty_like(self.hierarchy.grid),
         )  # fmt: skip
-        self.theta = draw_rows(self.rng, layout.prior + latent.counts, row_sizes(layout))
+        self.theta = by_records.draw_rows(self.rng, layout.prior + latent.counts, by_records.row_sizes(layout))
         reach = np.repeat(latent.steps.reach[self.place], rows)
         tally, shifts = latent.sweep(self.rng, layout, self.theta, self.passes, reach)
         if i < self.burn_in:
@@ -319,7 +310,7 @@ class GraphChain:
             back = [order.index(name) for name in self.network.order]
             self.latent.records = np.ascontiguousarray(records[:, back])
             self.centres = np.concatenate([centres[v, : self.levels[v]] for v in back])
-            self._lay_out(family_counts(self.network, self.columns()))
+            self._lay_out(by_records.family_counts(self.network, self.columns()))
         return turns
 
     def columns(self) -> dict[str, Integers]:
@@ -332,10 +323,9 @@ class GraphChain:
         return {**concentration_tables(network, 1.0), **self.fixed}
 
     def _lay_out(self, counts: Integers) -> None:
-        """Sets what follows from the graph."""
         network = self.network
         given = replace(self.given, network=network)
-        self.layout: Layout = kernel_layout(given, self._prior(network))
+        self.layout: Layout = by_records.kernel_layout(given, self._prior(network))
         self.latent.counts = counts.astype(np.int64)
         self.rows = np.array([network.cells(network.parents[name]) for name in network.order], np.int64)
         self.place = np.array([self.graphs.order.index(name) for name in network.order])

@@ -1,13 +1,18 @@
-"""Choosing a graph from a release: post-processing, so free, and again as often as one likes."""
+"""Choosing a graph from a release: post-processing, so free, and again as often as one likes; draws of its tables.
+
+Graph and probabilities are read from released tables, or off a fitted field, in which parents are chosen by conditional
+information. Draws of tables are fitted to pairs drawn from their posterior given the release: a parametric bootstrap of
+release and fit, with the graph held. It needs no latent rows, so its time depends on the number of cells alone.
+"""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
@@ -16,22 +21,35 @@ from dpgraph import memory
 from dpgraph.inference.graphs.constraints import MAX_CELLS, Constraints, Limits, constraints_within
 from dpgraph.inference.graphs.field import LARGEST, QUICK_STEPS, Field, fitted_field, refitted_field
 from dpgraph.inference.graphs.learned import FEW, LearnedNetwork
-from dpgraph.inference.graphs.pair_estimates import Pair, Pairs, declared_domain, dependence, read_pairs
-from dpgraph.inference.graphs.reading import read_network, smoothed
-from dpgraph.inference.graphs.refitting import drawn_fields, refitted_posterior
+from dpgraph.inference.graphs.pair_estimates import (
+    FLOOR,
+    Pair,
+    Pairs,
+    Part,
+    declared_domain,
+    dependence,
+    fitted,
+    likely_laws,
+    positive_shares,
+    read_pairs,
+)
 from dpgraph.inference.graphs.trees import MORE_CELLS, MOST_CELLS, Tree, best_tree, borrows, is_small, one_clique
+from dpgraph.inference.network.consistency import reconcile
+from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.evidence import single_releases
 from dpgraph.inference.posterior import posterior
-from dpgraph.inference.queries.tables import drawn_tables
+from dpgraph.inference.queries.tables import DrawnTables, drawn_tables, tables_given
 from dpgraph.privacy.checks import Reals
 from dpgraph.privacy.errors import InferenceError, PriorWarning
 from dpgraph.privacy.records import joint_release, released_value
 from dpgraph.structure.domain import Domain
-from dpgraph.structure.joint import JointCounts
+from dpgraph.structure.elimination import moral_graph
+from dpgraph.structure.frozen import FrozenMap
+from dpgraph.structure.joint import JointCounts, learning
 from dpgraph.structure.margins import Margins
-from dpgraph.structure.network import Family, Network
-from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts
-from dpgraph.waiting import waiting
+from dpgraph.structure.network import Family, Holding, Network
+from dpgraph.structure.tables import NoisyCoefficients, NoisyCounts, Probabilities, margin
+from dpgraph.waiting import counted, waiting
 
 #: Bytes that a choice takes, as measured: for each cell of a pair, each pair, each cell of a tree, and of a family.
 BYTES_PER_CELL, BYTES_PER_PAIR, BYTES_PER_TREE_CELL, BYTES_PER_FAMILY_CELL = 80, 1250, 64, 16
@@ -247,3 +265,267 @@ def _again(pairs: Pairs, constraints: Limits, tree: Tree, rng: np.random.Generat
     """The network that a draw of the pairs chooses, parents inside the same cliques."""
     drawn = pairs.redrawn(rng)
     return read_network(fitted_field(drawn, tree, QUICK_STEPS), drawn, constraints)[0]
+
+
+#: Steps of L-BFGS from the field of the released pairs to that of drawn ones.
+FEW_STEPS = 60
+#: The most numbers of drawn pairs that are kept for questions: 256 MiB.
+MOST_KEPT = 1 << 25
+#: Rounds of scaling joints to tables of pairs, and the most numbers of joints, times pairs, that are scaled. So much of
+#: a field's joint stays that evidence is possible though a drawn pair has no such row.
+SCALINGS, MOST_SCALED, REMAINS, POSITIVE = 4, 1 << 25, 1e-9, 1e-300
+
+
+def refitted_posterior(
+    pairs: Pairs, most: int, network: Network, *, draws: int, rng: np.random.Generator, progress: bool = False
+) -> PosteriorDraws:
+    """Independent draws of a network's tables, by fields over the graph's own tree, of cliques of ``most`` cells."""
+    with waiting("drawing tables", progress):
+        joined = {(one, other): 1.0 for one, others in moral_graph(network.families).items() for other in others}
+        near = fitted_field(pairs, best_tree(network.domain, joined, most))
+        again = (pairs.redrawn(rng, alone=True) for _ in counted(range(draws)))
+        made = [_tables(pairs, drawn, refitted_field(drawn, near, FEW_STEPS), network) for drawn in again]
+    tables = {name: np.stack([one.table(name) for one in made])[None] for name in network.domain.names}
+    return PosteriorDraws(network, FrozenMap(tables), "refitted", "fitted again to pairs drawn given the release")
+
+
+def drawn_fields(
+    pairs: Pairs, near: Field, model: Field, graph: Probabilities, draws: int, rng: np.random.Generator
+) -> DrawnTables:
+    """Draws of a field, each fitted to drawn pairs from one near it, and of the chosen network's tables.
+
+    Predictive probabilities are those of the model, which may have more cells, or of the shrunk table of a measured
+    pair that none of its cliques holds. Draws are scaled to drawn tables of all measured pairs, if these are at most
+    ``MOST_KEPT`` numbers: a field infers a pair through other variables too, and its draws leave out the error of that.
+    """
+    network, fields, made = graph.network, list[Field](), list[Probabilities]()
+    own: dict[Pair, list[Reals]] = {pair: [] for pair in pairs.spread}
+    if draws * sum(pairs.excess[pair].size for pair in own) > MOST_KEPT:
+        own = {}
+    for _ in counted(range(draws)):
+        again = pairs.redrawn(rng, alone=True)
+        fields.append(refitted_field(again, near, FEW_STEPS))
+        made.append(_tables(pairs, again, fields[-1], network))
+        for pair, kept in own.items():
+            kept.append(again.tables[pair])
+    tables = {name: np.stack([one.table(name) for one in made]) for name in network.domain.names}
+    shrunk = {pair: pairs.tables[pair][None] for pair in own if model.tree.smallest(pair) is None}
+    drawn = {pair: np.stack(kept) for pair, kept in own.items()}
+    centre = _Joints(pairs.domain, [model], shrunk)
+    joints = _Joints(pairs.domain, fields, drawn, pairs.n, int(rng.integers(1 << 32)))
+    return DrawnTables(network, tables, replace(tables_given(graph), joints=centre), joints=joints)
+
+
+@dataclass(frozen=True, eq=False)
+class _Joints:
+    """Joint probabilities of any variables by fields, and ``own`` tables of pairs, axes (draw, *pair).
+
+    A measured pair has its own. Where ``rows`` are above 0 a joint of more variables is the fields', scaled to the own
+    tables of its pairs (iterative proportional fitting), and as uneven beyond pairs, which nobody measured, as so many
+    rows of it are. Fields alone answer where this is too much work.
+    """
+
+    domain: Domain
+    fields: Sequence[Field]
+    own: Mapping[Pair, Reals]
+    rows: float = 0.0
+    seed: int = 0
+
+    def __call__(self, targets: Family, weights: Mapping[str, Reals]) -> Reals:
+        """The probabilities, axes (draw, *targets), times weights of other variables' levels."""
+        asked = (*targets, *weights)
+        among = {pair: table for pair, table in self.own.items() if asked.count(pair[0]) and asked.count(pair[1])}
+        cells = math.prod(self.domain.sizes[name] for name in asked)
+        scaled = self.rows > 0 and len(self.fields) * len(among) * cells <= MOST_SCALED
+        if not among or (len(asked) > 2 and not scaled):
+            return np.stack([field.margin(targets, weights) for field in self.fields])
+        names: Any = tuple(name for name in self.domain.names if name in asked)
+        joint = among[names] if names in among else self._scaled(names, among)
+        joint = margin(joint, ("", *names), ("", *asked))
+        for weight in list(weights.values())[::-1]:
+            joint = joint @ weight
+        return joint
+
+    def _scaled(self, names: Family, pairs: Mapping[Pair, Reals]) -> Reals:
+        """Joint probabilities of the fields, axes (draw, *names), scaled to tables of pairs."""
+        joint = self._fitted(np.stack([field.margin(names) for field in self.fields]), names, pairs)
+        rng = np.random.default_rng(self.seed)
+        uneven = rng.standard_gamma(self.rows * joint) / self.rows
+        return self._fitted(uneven + REMAINS * joint, names, pairs)
+
+    def _fitted(self, joint: Reals, names: Family, pairs: Mapping[Pair, Reals]) -> Reals:
+        """Joints, axes (draw, *names), scaled to tables of pairs."""
+        for _ in range(SCALINGS):
+            for pair, table in pairs.items():
+                now = margin(joint, ("", *names), ("", *pair))
+                ratio = table / np.maximum(now, POSITIVE) + REMAINS
+                joint = joint * np.expand_dims(ratio, tuple(i for i, name in enumerate(names, 1) if name not in pair))
+        return joint
+
+
+def _tables(pairs: Pairs, drawn: Pairs, field: Field, network: Network) -> Probabilities:
+    """The tables of a network, off a field of drawn pairs, smoothed by the noise of the released ones."""
+    found = {name: field.margin(network.family(name)) for name in network.domain.names}
+    return smoothed(replace(drawn, spread=pairs.spread), network, FrozenMap(found))
+
+
+#: The pseudo-rows of a configuration, in standard deviations of the noise of a measured cell (benchmarks/structure.py).
+PART = 0.01
+#: The least conditional information that a parent must carry, in nats: by itself and in multiples of what noise alone
+#: carries; or, where pairs borrow, which leaves little of their noise, by itself alone.
+LEAST, BEYOND_NOISE, LEAST_BORROWED = 2e-4, 1.0, 2e-3
+
+
+def smoothed(pairs: Pairs, network: Network, joints: FrozenMap[str, Reals]) -> Probabilities:
+    """The probabilities of a network from joints of its families, axes (variable, *parents), smoothed by their noise.
+
+    A configuration of the parents gets pseudo-rows in proportions of the child's own probabilities, a small part of the
+    noise's standard deviation in a measured cell: near in total variation may still be 1e-7 for a cell that one row in
+    a hundred has, to the cost of the log-likelihood.
+    """
+    found = {}
+    for name in network.domain.names:
+        family, single = network.family(name), pairs.singles[name]
+        variance = pairs.residuals[name,][1] if (name,) in pairs.residuals else 0.0
+        alone = single + PART * math.sqrt(variance * (1 - 1 / single.size)) / pairs.n
+        alone = alone / alone.sum()
+        rows = PART * _noise_of_cells(pairs, family) / pairs.n
+        levels = [pairs.domain.sizes[name] for name in family[1:]]
+        rows = rows * max(levels, default=1) / math.prod(levels)
+        more = rows * alone.reshape(-1, *[1] * (len(family) - 1))
+        found[name] = conditional(joints[name] + more) if len(family) > 1 else alone
+    return Probabilities(network, FrozenMap(found))
+
+
+def _noise_of_cells(pairs: Pairs, family: Family) -> float:
+    """The mean standard deviation of the noise in a cell of the child's measured pairs, in rows."""
+    child, sizes = family[0], pairs.domain.sizes
+    known = [
+        pairs.spread[pair] * math.sqrt((1 - 1 / sizes[child]) * (1 - 1 / sizes[parent]))
+        for parent in family[1:]
+        for pair in ((child, parent), (parent, child))
+        if pair in pairs.spread
+    ]
+    return float(np.mean(known)) if known else 0.0
+
+
+def read_families(noisy: Any, network: Network) -> Probabilities:
+    """The probabilities of a network whose families were measured, from consistent tables (proofs.md P30).
+
+    The interaction of a variable with its parents is shrunk by its excess over the noise, and so are the parents in
+    turn.
+    """
+    whole = reconcile(learning(noisy, network))
+    n = max(1.0, whole.n)
+    parts: tuple[NoisyCounts, ...] = getattr(noisy, "parts", (noisy,))
+    spreads = {table: math.sqrt(part.variance(table)) for part in parts for table in part.tables}
+    singles = {name: positive_shares(whole.margin(name) / n) for name in network.domain.names}
+    holding = Holding(network, spreads)
+    tables: dict[str, Reals] = {}
+    for name in network.domain.names:
+        family = network.family(name)
+        noise = spreads[holding.smallest(family)]
+        counts = whole.margin(*family)
+        known = _joint(counts.sum(axis=0), family[1:], singles, n, noise)
+        tables[name] = conditional(_added(counts, singles[name], known, n, noise))
+    return Probabilities(network, FrozenMap(tables))
+
+
+def _joint(counts: Reals, family: Family, singles: Mapping[str, Reals], n: float, noise: float) -> Reals:
+    """The joint probabilities of some variables: each is added to those before it."""
+    if not family:
+        return np.ones(())
+    known = singles[family[-1]]
+    for place in range(len(family) - 2, -1, -1):
+        here = margin(counts, family, family[place:])
+        known = _added(here, singles[family[place]], known, n, noise * math.sqrt(counts.size / here.size))
+    return known
+
+
+def _added(counts: Reals, single: Reals, known: Reals, n: float, noise: float) -> Reals:
+    """The joint probabilities of a variable, axis 0, and others whose joint probabilities are known."""
+    if not known.ndim:
+        return single
+    others = known.ravel()
+    apart = np.outer(single, others)
+    excess = counts.reshape(single.size, -1) - n * apart
+    part = Part(excess, np.full(apart.shape, noise**2), n, single, others)
+    part = part._replace(laws=likely_laws(part.nats()[None])[0])
+    return fitted(apart + part.mean / n, single, others, FLOOR * apart).reshape(counts.shape)
+
+
+def read_network(field: Field, pairs: Pairs, constraints: Limits) -> tuple[Network, FrozenMap[str, Reals]]:
+    """A network and a field's margins for its families: the most dependent variables first, parents greedily.
+
+    A parent is added while the information it carries, given those there are, is more than noise in its pair would
+    carry on average: half its variance over n^2, summed over the pair's coordinates in units of independence. Two at
+    once are held to twice the least information, and to the noise of all three variables' interactions. Pairs that
+    borrow are not held to their own noise. Chosen parents lie with the variable in one clique.
+    """
+    names = pairs.domain.names
+    placed: list[str] = []
+    parents: dict[str, Family] = {}
+    held = {(one, other) for clique in field.tree.cliques for one in clique for other in clique if one != other}
+    single = dict.fromkeys(permutations(names, 2), 0.0) | {pair: field.gain(pair[0], (), pair[1]) for pair in held}
+    for _ in counted(names):
+        ready = [name for name in names if name not in placed and constraints.may_enter(name, placed)]
+        near = placed or names
+        total = {name: [single[name, other] for other in near if other != name] for name in ready}
+        name = max(ready, key=lambda one: max(total[one]) if placed else sum(total[one]))
+        parents[name] = _parents(field.among({name, *placed}), pairs, constraints, name, placed)
+        placed.append(name)
+    network = Network.of(pairs.domain, parents)
+    return network, FrozenMap((name, field.margin(network.family(name))) for name in names)
+
+
+def _parents(field: Field, pairs: Pairs, constraints: Limits, name: str, placed: list[str]) -> Family:
+    """The parents of a variable, by forward selection from the required ones on.
+
+    Where none tells enough by itself, two are tried together whose table with the variable was measured.
+    """
+    mine = constraints.required_parents[name]
+    together = [
+        tuple(one for one in block if one != name) for block in pairs.residuals if len(block) == 3 and name in block
+    ]
+    allowed = {other for other in placed if constraints.allows(other, name)}
+    while True:
+        for offers in ([(other,) for other in placed], together):
+            kept = {}
+            for more in offers:
+                family = (name, *mine, *more)
+                new = allowed.issuperset(more) and not set(more) & set(mine) and constraints.fits(name, family[1:])
+                if new and field.tree.smallest(family) is not None:
+                    gain = field.gain(name, mine, *more)
+                    if gain > _least(pairs, name, more):
+                        kept[more] = gain
+            if kept:
+                break
+        else:
+            return mine
+        mine = (*mine, *max(kept, key=kept.__getitem__))
+
+
+def _least(pairs: Pairs, name: str, more: Family) -> float:
+    if borrows(pairs.domain):
+        return LEAST_BORROWED
+    return max(LEAST * len(more), BEYOND_NOISE * _noise(pairs, name, more))
+
+
+def _noise(pairs: Pairs, name: str, more: Family) -> float:
+    """The information that noise alone puts into the blocks of a variable and others: half its chi-squared distance."""
+    total = 0.0
+    for size in range(1, len(more) + 1):
+        for some in combinations(more, size):
+            block = tuple(sorted((name, *some), key=pairs.domain.names.index))
+            if block in pairs.residuals:
+                values, variance = pairs.residuals[block]
+                cells = math.prod(pairs.domain.sizes[one] for one in block)
+                total += 0.5 * values.size * variance / pairs.n**2 * cells
+    return total
+
+
+def conditional(table: Reals) -> Reals:
+    """P(variable | parents) from a joint table, even where the parents have no probability."""
+    total = table.sum(axis=0)
+    even = np.full(table.shape[0], 1 / table.shape[0]).reshape(-1, *[1] * (table.ndim - 1))
+    return np.where(total > 0, table / np.where(total > 0, total, 1.0), even)

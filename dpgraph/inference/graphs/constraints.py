@@ -46,7 +46,6 @@ class Constraints:
     target: str | None = None
 
     def _within(self, domain: Domain) -> Limits:
-        """The constraints on graphs over a domain."""
         if self.max_parents is not None and not is_whole(self.max_parents):
             raise NetworkError(f"max_parents is a whole number, or None; got {self.max_parents!r:.60}")
         most = min(MAX_FAMILY_CELLS, max(MAX_CELLS, MAX_NETWORK_CELLS // len(domain.names)))

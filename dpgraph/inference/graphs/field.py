@@ -350,7 +350,6 @@ class Terms:
         return whole, found
 
     def _alone(self, pairs: Pairs) -> Reals:
-        """The weights of independent variables."""
         weights = np.zeros(self.size)
         for block, place in zip(self.blocks, self.place, strict=True):
             if len(block) == 1:

@@ -21,7 +21,7 @@ from dpgraph.inference.network.prior import HierarchicalPrior
 from dpgraph.inference.network.public import PublicPrior
 from dpgraph.inference.posterior import posterior
 from dpgraph.inference.queries.tables import DrawnTables, tables_given
-from dpgraph.privacy.display import data_frame
+from dpgraph.privacy.display import DataFrame, data_frame
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Provenance, joined, released_value
 from dpgraph.structure.network import Network
@@ -30,7 +30,6 @@ from dpgraph.waiting import counted, waiting
 
 if TYPE_CHECKING:
     import networkx as nx
-    import pandas as pd
 
 #: Graphs that are chosen again, on draws of the pairs, unless it is said how many.
 DRAWS = 20
@@ -118,7 +117,7 @@ class LearnedNetwork:
         return self.release
 
     @cached_property
-    def edges(self) -> pd.DataFrame:
+    def edges(self) -> DataFrame:
         """The edges, strongest first: parent, child, strength, share.
 
         ``strength`` is how far the child depends on the parent given its other parents: the mean total variation of its
@@ -298,7 +297,6 @@ class LearnedNetwork:
         return () if self._again is None else _graphs(self._again, DRAWS, 0)
 
     def _share(self, one: str, other: str) -> float:
-        """The part of the draws on which two variables are joined."""
         joined_in = [one in graph.parents[other] or other in graph.parents[one] for graph in self._drawn]
         return float(np.mean(joined_in)) if joined_in else float("nan")
 

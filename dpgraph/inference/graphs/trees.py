@@ -130,7 +130,6 @@ class _Cliques:
                     self.cliques[i].add(one)
 
     def _way(self, u: int, v: int) -> list[int]:
-        """The cliques from the last one with u to the first one with v."""
         near = _neighbours(self.above)
         before = {i: -1 for i, clique in enumerate(self.cliques) if u in clique}
         queue = list(before)
@@ -181,7 +180,6 @@ class _Cliques:
 
 
 def _neighbours(above: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """The cliques next to each clique."""
     found: list[list[int]] = [[] for _ in above]
     for i, over in enumerate(above[1:], 1):
         found[i].append(over)

@@ -58,7 +58,6 @@ def _assignment(places: Reals, laws: Reals, states: Integers, emissions: Reals, 
 
 
 def _relabelled(draws: MarkovDraws, order: Integers) -> MarkovDraws:
-    """Every draw with state order[draw, k] called k."""
     size = draws.transition.shape[2]
     transition = draws.transition.reshape(-1, size, size)
     transition = np.take_along_axis(np.take_along_axis(transition, order[:, :, None], 1), order[:, None, :], 2)

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammainc, gammaincinv, log_ndtr, ndtri_exp
 
-from dpgraph.inference.counts.margin_chain import margin_chain
-from dpgraph.inference.counts.table_chain import Statistics, draw_table
+from dpgraph.inference.counts.table_chain import Statistics, draw_table, margin_chain
 from dpgraph.inference.network.by_tables import FamilyMargins, sweeps_each
 from dpgraph.inference.network.consistency import residual_estimates
 from dpgraph.inference.network.draws import HeldDraws, PosteriorDraws, check_draws
@@ -187,7 +186,6 @@ def _shrinkage(mean: Reals, variance: float, rng: np.random.Generator, size: int
 def _counts(
     network: Network, family: Family, latent: Mapping[Family, _Latent], rng: np.random.Generator, *, redraw: bool
 ) -> Reals:
-    """Non-negative counts of a family, leading axis the draw."""
     blocks = subsets(ordered(network, family))
     size = len(latent[()].values)
 

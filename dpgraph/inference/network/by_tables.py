@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from dpgraph.inference.chains import effective_size
 from dpgraph.inference.counts.cell_noise import CellNoise
-from dpgraph.inference.counts.margin_chain import NoisyMargin, margin_chain
+from dpgraph.inference.counts.table_chain import NoisyMargin, margin_chain
 from dpgraph.inference.draws import LEAST_SIZE
 from dpgraph.inference.interruption import heed, interruptible, processors, side_by_side
 from dpgraph.inference.network.draws import HeldDraws, PosteriorDraws
@@ -248,7 +248,6 @@ class FamilyMargins:
         return [replace(one, places=one.places[kept]) for one in measured], kept
 
     def _margin(self, place: int, names: Family) -> Read:
-        """A margin of a table, flat."""
         table, network = self._given.tables[place], self._given.network
         values = margin(table.values.reshape(table.shape), table.variables, names).reshape(-1)
         possible = network.possible(table.variables)

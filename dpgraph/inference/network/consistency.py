@@ -355,7 +355,6 @@ class _Averaging:
         return np.array(found, np.int64)
 
     def _summed(self, parts: Sequence[Reals]) -> Reals:
-        """The sum over tables of numbers by coordinate."""
         total = np.zeros(self._length)
         for stack, part in zip(self._stacks, parts, strict=True):
             total += np.bincount(stack.index.ravel(), part.ravel(), minlength=self._length)

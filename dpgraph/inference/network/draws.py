@@ -7,22 +7,20 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dpgraph import memory
 from dpgraph.inference.draws import Draws
 from dpgraph.inference.simplex import dirichlet_draws
+from dpgraph.privacy.display import DataFrame
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Provenance
 from dpgraph.structure.domain import NetworkError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 from dpgraph.structure.tables import Integers, Probabilities, Reals, Tables, of_every_variable
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,7 +113,7 @@ class PosteriorDraws(Draws):
         rows = float(len(next(iter(records.values()))))
         return Tables(self.network, FrozenMap((k, t.astype(float)) for k, t in made.items()), rows, self.provenance)
 
-    def latent_rows(self) -> pd.DataFrame:
+    def latent_rows(self) -> DataFrame:
         """One draw of the latent rows, with the declared levels."""
         from dpgraph.inference.network.queries import rows_of
 

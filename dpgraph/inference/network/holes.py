@@ -222,7 +222,6 @@ class Holes:
 
 
 def _told(names: tuple[str, ...], because: Any) -> dict[str, Family]:
-    """The parents of indicators that were told."""
     if because is None:
         return {}
     if not isinstance(because, Mapping) or not all(map(_are_names, because.values())):

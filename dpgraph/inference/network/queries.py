@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgraph.inference.arguments import check_whole_number, generator
 from dpgraph.inference.network.evidence import check_graph
+from dpgraph.privacy.display import DataFrame
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.privacy.records import Release
 from dpgraph.structure.conversion import array_of
@@ -18,9 +19,6 @@ from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network, Rules
 from dpgraph.structure.tables import Probabilities, Reals, probabilities_given
 from dpgraph.waiting import counted, waiting
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Numbers = Literal["uniform", "midpoint", "level"]
 #: The level of an indicator where a value is missing.
@@ -106,7 +104,7 @@ def sample_rows(
     numbers: Numbers = "uniform",
     holes: bool = False,
     progress: bool = False,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Draws synthetic rows from a network.
 
     Args:
@@ -153,7 +151,7 @@ def sample_rows(
         return without_indicators(rows_of(domain, codes, values), domain.indicators, holes=holes)
 
 
-def rows_of(domain: Domain, codes: Mapping[str, npt.NDArray[Any]], values: Mapping[str, Any]) -> pd.DataFrame:
+def rows_of(domain: Domain, codes: Mapping[str, npt.NDArray[Any]], values: Mapping[str, Any]) -> DataFrame:
     """A DataFrame of levels, and of the numbers of bins that have them."""
     import pandas as pd
 
@@ -205,7 +203,7 @@ def of_people(probabilities: Probabilities) -> Probabilities:
     return Probabilities(people, FrozenMap((name, table / table.sum(axis=0)) for name, table in even.items()))
 
 
-def without_indicators(rows: pd.DataFrame, signs: Mapping[str, str], *, holes: bool) -> pd.DataFrame:
+def without_indicators(rows: DataFrame, signs: Mapping[str, str], *, holes: bool) -> DataFrame:
     """Rows without the indicators of missing values; ``holes`` makes those values null."""
     kept = rows.drop(columns=list(signs.values())) if signs else rows
     for name, sign in signs.items() if holes else ():

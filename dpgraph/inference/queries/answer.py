@@ -23,8 +23,49 @@ if TYPE_CHECKING:
 SHOWN = 4
 
 
+class Summary:
+    """The posterior of several numbers by draws, shape (draws, entries), and the interval; nan of one exact draw."""
+
+    draws: Reals
+    interval: float
+
+    @cached_property
+    def mean(self) -> Reals:
+        """The posterior mean of each entry."""
+        return self.draws.mean(axis=0)
+
+    @cached_property
+    def sd(self) -> Reals:
+        """The posterior standard deviation of each entry; by sampling with the Monte Carlo error."""
+        return self.draws.std(axis=0) if len(self.draws) > 1 else self._error_of_one()
+
+    def _error_of_one(self) -> Reals:
+        return np.full(self.draws.shape[1], np.nan)
+
+    @cached_property
+    def ends(self) -> Reals:
+        """The ends of central intervals, axes (low and high, entry)."""
+        return np.quantile(self.draws, tails(self.interval), axis=0) if len(self.draws) > 1 else self._ends_of_one()
+
+    def _ends_of_one(self) -> Reals:
+        return np.full((2, self.draws.shape[1]), np.nan)
+
+    @property
+    def low(self) -> Reals:
+        """The low end of each entry's interval."""
+        return self.ends[0]
+
+    @property
+    def high(self) -> Reals:
+        """The high end of each entry's interval."""
+        return self.ends[1]
+
+    def _numbers(self) -> dict[str, Reals]:
+        return {"mean": self.mean, "sd": self.sd, "low": self.low, "high": self.high}
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Answer:
+class Answer(Summary):
     """The answer to a question.
 
     ``mean``, ``sd``, ``low`` and ``high`` describe the posterior of the asked quantity, given the release: how well the
@@ -60,45 +101,20 @@ class Answer:
         if self.predictive is not None:
             object.__setattr__(self, "predictive", frozen_array(self.predictive, np.float64))
 
-    @cached_property
-    def mean(self) -> Reals:
-        """The posterior mean of each entry."""
-        return self.draws.mean(axis=0)
+    def _error_of_one(self) -> Reals:
+        return super()._error_of_one() if self.error is None else np.asarray(self.error)
 
-    @cached_property
-    def sd(self) -> Reals:
-        """The posterior standard deviation of each entry; by sampling with the Monte Carlo error; nan of one draw."""
-        if len(self.draws) > 1:
-            return self.draws.std(axis=0)
-        return np.full(self.draws.shape[1], np.nan) if self.error is None else np.asarray(self.error)
-
-    @cached_property
-    def ends(self) -> Reals:
-        """The ends of central intervals, axes (low and high, entry); nan where there is one exact draw.
-
-        Of one set of probabilities by sampling they are of the Monte Carlo error alone, normal and within 0 and 1.
-        """
-        if len(self.draws) > 1:
-            return np.quantile(self.draws, tails(self.interval), axis=0)
+    def _ends_of_one(self) -> Reals:
+        """By sampling the ends are of the Monte Carlo error alone, normal and within 0 and 1."""
         if self.error is None:
-            return np.full((2, self.draws.shape[1]), np.nan)
+            return super()._ends_of_one()
         reach = NormalDist().inv_cdf(0.5 + self.interval / 2) * np.asarray(self.error)
         return np.clip([self.mean - reach, self.mean + reach], 0, 1)
-
-    @property
-    def low(self) -> Reals:
-        """The low end of each entry's interval."""
-        return self.ends[0]
-
-    @property
-    def high(self) -> Reals:
-        """The high end of each entry's interval."""
-        return self.ends[1]
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each entry: its labels, then mean, sd, low, high and, where it has a meaning, predictive."""
         labels = [list(column) for column in zip(*self.labels, strict=True)]
-        numbers = {"mean": self.mean, "sd": self.sd, "low": self.low, "high": self.high}
+        numbers = self._numbers()
         if self.predictive is not None:
             numbers["predictive"] = self.predictive
         frame = data_frame(dict(enumerate([*labels, *numbers.values()])))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,15 +19,12 @@ from dpgraph.inference.queries.asking import asked_of, check_possible, levels_dr
 from dpgraph.inference.queries.contraction import ancestors, check_cells, conditional
 from dpgraph.inference.queries.question import Evidence, evidence_words
 from dpgraph.inference.queries.tables import DrawnTables
-from dpgraph.privacy.display import data_frame, escaped
+from dpgraph.privacy.display import DataFrame, data_frame, escaped
 from dpgraph.structure.domain import Level
 from dpgraph.structure.elimination import smallest_elimination
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family
 from dpgraph.structure.tables import Reals
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Codes = npt.NDArray[np.intp]
 
@@ -53,7 +50,7 @@ class Explanation:
     share: float
     agreement: FrozenMap[str, float]
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> DataFrame:
         """A row for each variable: its level, and the share of draws that agree."""
         return data_frame(
             {"variable": list(self.levels), "level": list(self.levels.values()), "agreement": self.agreement.values()}
@@ -121,7 +118,7 @@ def sample_given(
     *,
     do: Mapping[str, Any] | None = None,
     numbers: Numbers = "uniform",
-) -> pd.DataFrame:
+) -> DataFrame:
     """Synthetic rows of the network, given evidence.
 
     Each row is of a draw that is picked with a weight in proportion to the draw's probability of the evidence, so the

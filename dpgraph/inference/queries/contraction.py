@@ -182,7 +182,6 @@ def _contraction(
 
 
 def _cells(axes: Iterable[Index], sizes: Mapping[Any, int]) -> int:
-    """The cells of a table, without rows and draws."""
     return math.prod(sizes[axis] for axis in axes if isinstance(axis, str))
 
 

@@ -280,7 +280,6 @@ def _joint(tables: DrawnTables, names: tuple[str, ...], given: Mapping[str, Any]
 
 
 def _entropy(joint: Reals) -> Reals:
-    """-sum p ln p over all axes but the first."""
     from scipy.special import entr
 
     return entr(joint).reshape(len(joint), -1).sum(axis=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,15 +13,13 @@ from dpgraph.inference.network.draws import PosteriorDraws
 from dpgraph.inference.network.queries import indicator
 from dpgraph.inference.queries.asking import query
 from dpgraph.inference.queries.tables import drawn_tables
+from dpgraph.privacy.display import DataFrame, data_frame
 from dpgraph.privacy.errors import InferenceError
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Network
 
-if TYPE_CHECKING:
-    import pandas as pd
 
-
-def missing(model: Any, *, interval: float = 0.9) -> pd.DataFrame:
+def missing(model: Any, *, interval: float = 0.9) -> DataFrame:
     """The share of missing values of each variable, their assumed causes, and the distance of observed values from all.
 
     Args:
@@ -36,8 +34,6 @@ def missing(model: Any, *, interval: float = 0.9) -> pd.DataFrame:
     Raises:
         InferenceError: If no variable has unobserved values, or as for ``query``.
     """
-    import pandas as pd
-
     network = drawn_tables(model).network
     rows = {}
     for name, sign in network.domain.indicators.items():
@@ -47,7 +43,7 @@ def missing(model: Any, *, interval: float = 0.9) -> pd.DataFrame:
         rows[name] = [share.mean[1], share.low[1], share.high[1], ", ".join(network.parents[sign]), moved]
     if not rows:
         raise InferenceError("no variable of the network has unobserved values: declare them missing=dg.UNOBSERVED")
-    return pd.DataFrame.from_dict(rows, orient="index", columns=["missing", "low", "high", "because", "moved"])
+    return data_frame([*rows.values()], ["missing", "low", "high", "because", "moved"], [*rows])
 
 
 def sensitivity(

@@ -100,7 +100,6 @@ def _is_collection(value: Any) -> bool:
 
 
 def _weights(network: Network, name: str, value: Any) -> Weights:
-    """A weight for each level, the largest 1."""
     size = network.domain[name].size
     found = [0.0] * size
     if isinstance(value, Mapping):

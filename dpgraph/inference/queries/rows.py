@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,15 +20,12 @@ from dpgraph.inference.queries.contraction import conditional
 from dpgraph.inference.queries.question import Evidence, check_targets, read_evidence
 from dpgraph.inference.queries.tables import DrawnTables, drawn_tables
 from dpgraph.privacy.checks import near
-from dpgraph.privacy.display import data_frame
+from dpgraph.privacy.display import DataFrame, data_frame
 from dpgraph.structure.conversion import PublicWords, is_query
 from dpgraph.structure.domain import Categories, DomainError, NetworkError, Variable, show_levels
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.network import Family, Network
 from dpgraph.structure.tables import Reals
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Codes = Mapping[str, npt.NDArray[np.int64]]
 
@@ -37,7 +34,7 @@ MOST_NUMBERS, UNSEEN = 1 << 22, -1
 STATISTICS = ("mean", "sd", "low", "high", "predictive")
 
 
-def query_rows(model: Any, target: str | Sequence[str], rows: Any, *, interval: float = 0.9) -> pd.DataFrame:
+def query_rows(model: Any, target: str | Sequence[str], rows: Any, *, interval: float = 0.9) -> DataFrame:
     """P(target | row) for each row of evidence, with intervals: ``query`` for a whole table.
 
     Args:
@@ -78,7 +75,7 @@ def query_rows(model: Any, target: str | Sequence[str], rows: Any, *, interval: 
     return pd.DataFrame(np.concatenate(list(found.values()), axis=1), index=index, columns=columns)
 
 
-def row_probabilities(model: Any, rows: Any, *, interval: float = 0.9) -> pd.DataFrame:
+def row_probabilities(model: Any, rows: Any, *, interval: float = 0.9) -> DataFrame:
     """ln P(row), in nats, for each row: of the columns that are observed, all others summed out.
 
     Args:

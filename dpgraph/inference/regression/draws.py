@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dpgraph.inference.arguments import tails
 from dpgraph.inference.draws import Draws
+from dpgraph.privacy.display import DataFrame
 from dpgraph.privacy.errors import DomainError, InferenceError
 from dpgraph.privacy.records import Provenance
 from dpgraph.structure.conversion import PublicWords, array_of, columns_to_predict, weighted
 from dpgraph.structure.design import Bounded, LinearDesign
 from dpgraph.structure.frozen import FrozenMap, frozen_array
 from dpgraph.structure.tables import Reals
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, repr=False)
@@ -136,7 +134,7 @@ class RegressionDraws(Draws):
         """The coefficient's name."""
         return [{"coefficient": name}]
 
-    def coefficients(self, probability: float = 0.9) -> pd.DataFrame:
+    def coefficients(self, probability: float = 0.9) -> DataFrame:
         """A row for the intercept and each coefficient, in the units of the rows: mean, std, a credible interval.
 
         And ``prior``, how much of the posterior is prior (``prior_share``).
@@ -200,7 +198,6 @@ def scaled_columns(design: LinearDesign, values: Any) -> Reals:
 
 
 def _values(design: LinearDesign, name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
-    """One feature: numbers, or codes."""
     coded = not isinstance(design.features[name], Bounded)
     problem = f"feature {name!r} must be one column of " + ("the codes of its levels" if coded else "numbers")
     array = array_of(values, problem)

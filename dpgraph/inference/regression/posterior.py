@@ -1,7 +1,7 @@
 """The posterior of a linear regression given noisy sums of products, the noise taken into account.
 
 ``Hamiltonian``: the sums are unknown, and Markov chains move through those that bounded rows can have, weighed by the
-release and the law of its noise (``density``, ``chain``). Where the noise drowns the rows this falls back to the prior.
+release and the law of its noise (``chain``). Where the noise drowns the rows this falls back to the prior.
 ``PlugIn``: the nearest possible sums are taken as exact; overconfident, for comparison.
 """
 
@@ -14,17 +14,8 @@ import numpy as np
 from dpgraph.inference.chains import effective_size, progress_bar, r_hat
 from dpgraph.inference.draws import mixed
 from dpgraph.inference.methods import Automatic, Hamiltonian, PlugIn, chosen_method
-from dpgraph.inference.regression.chain import (
-    SHRINKING,
-    Kept,
-    Model,
-    as_model,
-    sampled,
-    settled_chains,
-    starting_points,
-    unrelated_averages,
-)
-from dpgraph.inference.regression.density import WeightPrior, conjugate_update, matrix_vector, sums_layout
+from dpgraph.inference.regression import chain
+from dpgraph.inference.regression.chain import WeightPrior, conjugate_update, matrix_vector, sums_layout
 from dpgraph.inference.regression.draws import RegressionDraws
 from dpgraph.inference.regression.prior import RegressionPrior
 from dpgraph.privacy.errors import InferenceError
@@ -82,9 +73,9 @@ def regression_posterior(
         weights, variance, covariance = plug_in_draws(noisy, prior, design, draws, rng)
         return RegressionDraws(design, weights, variance, "plug-in", prior_covariance=covariance)
     chosen = chosen if isinstance(chosen, Hamiltonian) else Hamiltonian()
-    model = as_model(noisy, prior, design)
+    model = chain.as_model(noisy, prior, design)
     length = max(LEAST_DRAWS, -(-draws // CHAINS))
-    begin = starting_points(model, design, CHAINS, rng)
+    begin = chain.starting_points(model, design, CHAINS, rng)
     found, mixing = _until_mixed(model, begin, length, chosen, rng, progress)
     kept = np.linspace(0, CHAINS * found.length - 1, draws).round().astype(np.intp)
     every = found.weights.swapaxes(0, 1).reshape(-1, found.weights.shape[2])
@@ -99,7 +90,7 @@ def regression_posterior(
     return RegressionDraws(design, flat, found.variance.T.ravel()[kept], "hamiltonian", diagnostics, before, averages)
 
 
-def target_average(model: Model, deviation: float) -> float:
+def target_average(model: chain.Model, deviation: float) -> float:
     """The posterior mean of the target's average given its own released sum alone, in the scaled target's units.
 
     Its prior is that of the average prediction at this deviation s about the line, within the bounds; n counts as the
@@ -117,8 +108,8 @@ def target_average(model: Model, deviation: float) -> float:
 
 
 def _until_mixed(
-    model: Model, begin: Reals, length: int, method: Hamiltonian, rng: np.random.Generator, progress: bool
-) -> tuple[Kept, dict[str, float]]:
+    model: chain.Model, begin: Reals, length: int, method: Hamiltonian, rng: np.random.Generator, progress: bool
+) -> tuple[chain.Kept, dict[str, float]]:
     """Chains that go on, each time as long again, until they have mixed or are ``LONGEST`` times ``length``.
 
     Mixed chains go on while chance in them makes predictions worse (``_excess``). All draws are kept, or the later half
@@ -126,9 +117,9 @@ def _until_mixed(
     """
     burn_in, thin = method.burn_in, method.thin
     with progress_bar(progress, burn_in + length * thin, "iterations of each chain") as bar:
-        settled = settled_chains(model, begin, burn_in, rng, bar)
+        settled = chain.settled_chains(model, begin, burn_in, rng, bar)
         later = None if bar is None else lambda i: bar(burn_in + i)
-        chains, made = sampled(settled, length, thin, rng, later)
+        chains, made = chain.sampled(settled, length, thin, rng, later)
     while True:
         longest = made.length >= LONGEST * length
         for part in (made, made.later_half()):
@@ -139,11 +130,11 @@ def _until_mixed(
         if longest:
             return made, _mixing(made.weights, made.variance)
         with progress_bar(progress, made.length * thin, "iterations more, as means are not settled") as tick:
-            chains, more = sampled(chains, made.length, thin, rng, tick)
+            chains, more = chain.sampled(chains, made.length, thin, rng, tick)
         made = made.then(more)
 
 
-def _excess(kept: Kept) -> float:
+def _excess(kept: chain.Kept) -> float:
     """The squared error that predictions have as means of chains' weights differ, in residual variances.
 
     The variance of the mean of the chains' mean weights, over rows of the columns' mean products (proofs.md P106).
@@ -195,7 +186,7 @@ def nearest_moment_matrix(values: Reals, n: float, design: LinearDesign) -> Real
         made = design.matrix(positive[pairs[:, 0], pairs[:, 1]], n)
         if np.linalg.eigvalsh(made)[0] >= LEAST_EIGENVALUE * n:
             return made
-    for weight in SHRINKING:
+    for weight in chain.SHRINKING:
         mixed = (1 - weight) * made + weight * _unrelated_matrix(n, design)
         if np.linalg.eigvalsh(mixed)[0] >= LEAST_EIGENVALUE * n:
             return mixed
@@ -203,8 +194,7 @@ def nearest_moment_matrix(values: Reals, n: float, design: LinearDesign) -> Real
 
 
 def _unrelated_matrix(n: float, design: LinearDesign) -> Reals:
-    """The moment matrix of uniform, unrelated columns."""
     layout, target = sums_layout(design, n, n), len(design.columns) - 1
     sums = np.array([1 / 3 if i == j == target else 0.0 for i, j in design.pairs])
-    sums[layout.features] = unrelated_averages(layout, design)
+    sums[layout.features] = chain.unrelated_averages(layout, design)
     return design.matrix(sums * n, n)

@@ -14,13 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from dpgraph.mechanisms.additive.plans import (
-    BlockPlan,
-    laplace_blocks,
-    parity_sensitivity,
-    weighted_blocks,
-    whose_blocks,
-)
+from dpgraph.mechanisms.additive import plans
 from dpgraph.mechanisms.reproduction import check_laws, check_network, not_measured, register_mechanism
 from dpgraph.privacy.checks import check_choice, is_number
 from dpgraph.privacy.errors import ReleaseError
@@ -142,7 +136,7 @@ def theorem_3_bound(network: Network, epsilon: Number, delta: float, t: float) -
 
 
 @lru_cache(maxsize=64)
-def _plan(mechanism: FourierMechanism, network: Network, unit: PrivacyUnit) -> BlockPlan:
+def _plan(mechanism: FourierMechanism, network: Network, unit: PrivacyUnit) -> plans.BlockPlan:
     """The whole plan, pseudo-records included; data-free, so that it fails before anything is charged."""
     two_levels = all(size <= 2 for size in network.domain.sizes.values())
     for option, chosen in (
@@ -155,7 +149,7 @@ def _plan(mechanism: FourierMechanism, network: Network, unit: PrivacyUnit) -> B
     if mechanism.basis == "residual" or not two_levels:
         if mechanism.t is not None:
             raise ReleaseError("t is the paper's increment for Walsh sums; the residual basis has none")
-        plan = laplace_blocks(exact(mechanism.epsilon), network, unit)
+        plan = plans.laplace_blocks(exact(mechanism.epsilon), network, unit)
     else:
         plan = _walsh_plan(exact(mechanism.epsilon), network, unit, paper=mechanism.sensitivity == "paper")
     added = 0
@@ -166,19 +160,19 @@ def _plan(mechanism: FourierMechanism, network: Network, unit: PrivacyUnit) -> B
     return replace(plan, pseudo_records=added)
 
 
-def _walsh_plan(epsilon: Fraction, network: Network, unit: PrivacyUnit, *, paper: bool) -> BlockPlan:
+def _walsh_plan(epsilon: Fraction, network: Network, unit: PrivacyUnit, *, paper: bool) -> plans.BlockPlan:
     """One law for all Walsh sums, or under replace for all parity counts; there w_() is n, which never moves."""
     rows, parities = unit.rows_per_person, unit.n_is_public and not paper
     moved = 2 * rows if unit.n_is_public and paper else rows
     blocks = coefficient_blocks(network)
-    together = parity_sensitivity(network)[0] * rows if parities else moved * len(blocks)
+    together = plans.parity_sensitivity(network)[0] * rows if parities else moved * len(blocks)
     blocks = blocks[1:] if parities else blocks
     law = DiscreteLaplace(calibrated_scale(max(1, together), epsilon))
     each = Movement(moved, moved**2, moved if moved <= 1 else None)
     none = Movement(0, 0, 0)
     measured = tuple(Measurement(block, 1, law, none if unit.n_is_public and not block else each) for block in blocks)
     joint = Joint((1,) * len(blocks), max(1, together)) if blocks else None
-    return BlockPlan(measured, step=2 if parities else 1, joint=joint)
+    return plans.BlockPlan(measured, step=2 if parities else 1, joint=joint)
 
 
 def _check_two_levels(network: Network, what: str) -> None:
@@ -197,10 +191,10 @@ def _replanned(event: Event, unit: PrivacyUnit, network: Any) -> Event:
     measured, public = [m.table for m in event.measurements], unit.n_is_public
     whose = None
     if isinstance(network, Network):
-        whose = whose_blocks(network, [(), *measured] if public else measured)
+        whose = plans.whose_blocks(network, [(), *measured] if public else measured)
     if whose is None:
         raise not_measured(event, network)
-    plan = BlockPlan(())
+    plan = plans.BlockPlan(())
     if all(size <= 2 for size in whose.domain.sizes.values()):
         paper = public and () in measured
         plan = _walsh_plan(event.epsilon, whose, unit, paper=paper)
@@ -208,7 +202,7 @@ def _replanned(event: Event, unit: PrivacyUnit, network: Any) -> Event:
         weights = () if event.joint is None else event.joint.weights  # they follow from the graph that was measured
         if len(weights) != len(measured) or (public and () in measured):
             raise not_measured(event, network)
-        plan = weighted_blocks(event.epsilon, whose, unit, dict(zip(measured, weights, strict=True)))
+        plan = plans.weighted_blocks(event.epsilon, whose, unit, dict(zip(measured, weights, strict=True)))
     return Event("FourierMechanism", event.epsilon, measurements=plan.measurements, joint=plan.joint)
 
 

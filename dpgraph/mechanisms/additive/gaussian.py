@@ -12,28 +12,8 @@ from fractions import Fraction
 from functools import lru_cache, singledispatch
 from typing import Any, ClassVar, Literal
 
-from dpgraph.mechanisms.additive.plans import (
-    Allocation,
-    BlockPlan,
-    Scale,
-    Tables,
-    block_measurements,
-    gaussian_blocks,
-    gaussian_plan,
-    measured_tables,
-    noisy_blocks,
-    shares,
-    weighted_mean,
-    whose_blocks,
-)
-from dpgraph.mechanisms.reproduction import (
-    check_laws,
-    check_no_rules,
-    check_scales,
-    not_measured,
-    register_mechanism,
-    remeasured,
-)
+from dpgraph.mechanisms import reproduction
+from dpgraph.mechanisms.additive import plans
 from dpgraph.privacy.checks import check_choice
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.gdp import epsilon_of_mu, mu_within, root, rounded
@@ -111,13 +91,13 @@ class GaussianMechanism:
     _: KW_ONLY
     rho: Number | None = None
     mu: Number | None = None
-    tables: Tables = "maximal"
-    allocation: Allocation = "optimal"
+    tables: plans.Tables = "maximal"
+    allocation: plans.Allocation = "optimal"
     basis: Basis = "tables"
     keeps_rules: ClassVar[bool] = True  # impossible cells are not drawn (proofs.md P131)
 
     def __post_init__(self) -> None:
-        for name, choices in (("tables", Tables), ("allocation", Allocation), ("basis", Basis)):
+        for name, choices in (("tables", plans.Tables), ("allocation", plans.Allocation), ("basis", Basis)):
             check_choice(name, getattr(self, name), choices)
         if self.basis == "residual" and (self.tables, self.allocation) != ("maximal", "optimal"):
             raise ReleaseError(
@@ -147,14 +127,14 @@ class GaussianMechanism:
     def prepared(self, statistics: Any, unit: PrivacyUnit) -> Any:
         """Sums of a regression with the weight of the target's sum chosen; other statistics as they are."""
         assert self.epsilon is not None
-        return weighted_mean(statistics, self.epsilon, unit, gaussian=True)
+        return plans.weighted_mean(statistics, self.epsilon, unit, gaussian=True)
 
     def randomise(self, statistics: Statistics, unit: PrivacyUnit, noise: Noise) -> Any:
         """Draws ``NoisyCounts``, ``NoisyCoefficients`` or ``NoisyMoments``; ``release`` calls this after the charge."""
         description = statistics.description
         if self.basis == "residual" and isinstance(description, Network):
             return _blocks(self, description, unit).released(statistics, unit, noise)
-        return noisy_blocks(statistics, gaussian_measurements(description, self, unit), unit, noise)
+        return plans.noisy_blocks(statistics, gaussian_measurements(description, self, unit), unit, noise)
 
     def variance(self, network: Network, unit: PrivacyUnit) -> dict[Family, float]:
         """The noise variance of one cell of each family table of a release in the residual basis, without data.
@@ -202,7 +182,7 @@ def _claims(
 
 
 def _cheapest(
-    mechanism: GaussianMechanism, plan: Callable[[Scale], tuple[Measurement, ...]]
+    mechanism: GaussianMechanism, plan: Callable[[plans.Scale], tuple[Measurement, ...]]
 ) -> tuple[Measurement, ...]:
     """The plan by the mechanism's rho or mu; where epsilon alone is asked for, by the one that needs less noise."""
     epsilon, delta = Fraction(mechanism.epsilon or 0), Fraction(mechanism.delta or 0)
@@ -215,12 +195,12 @@ def _cheapest(
     return min(made, other, key=lambda plan: sum(m.law.scale for m in plan))
 
 
-def by_rho(rho: Fraction) -> Scale:
+def by_rho(rho: Fraction) -> plans.Scale:
     """Scales of noise that is rho-zCDP as a whole."""
     return lambda l2_squared, share, largest=MAX_SCALE: calibrated_gaussian_scale(l2_squared, rho * share, largest)
 
 
-def by_mu(mu_squared: Fraction) -> Scale:
+def by_mu(mu_squared: Fraction) -> plans.Scale:
     """Scales of noise that is mu-GDP as a whole."""
     return lambda l2_squared, share, largest=MAX_SCALE: scale_of_mu(l2_squared, mu_squared * share, largest)
 
@@ -237,7 +217,7 @@ def gaussian_measurements(
             "GaussianMechanism takes counts of a network and moments of a regression; those of a family need "
             "LaplaceMechanism"
         )
-    return _cheapest(mechanism, lambda scale: gaussian_plan(description, scale, unit))
+    return _cheapest(mechanism, lambda scale: plans.gaussian_plan(description, scale, unit))
 
 
 @gaussian_measurements.register(Network)
@@ -245,14 +225,16 @@ def gaussian_measurements(
 def _of_network(network: Network, mechanism: GaussianMechanism, unit: PrivacyUnit) -> tuple[Measurement, ...]:
     """The plan: each table's share, and the scale that spends it."""
     if mechanism.basis == "residual":
-        check_no_rules(network, "basis='residual'", "basis='tables'")
+        reproduction.check_no_rules(network, "basis='residual'", "basis='tables'")
         return _blocks(mechanism, network, unit).measurements
-    tables = measured_tables(network, mechanism.tables)
+    tables = plans.measured_tables(network, mechanism.tables)
     movements = [partition_movement(network.possible_cells(table), unit) for table in tables]
     moved = [max(1, movement.l2_squared) for movement in movements]
-    parts = shares(network, tables, mechanism.allocation, power=1 / 2, spreads=moved, n_is_public=unit.n_is_public)
+    parts = plans.shares(
+        network, tables, mechanism.allocation, power=1 / 2, spreads=moved, n_is_public=unit.n_is_public
+    )
 
-    def plan(scale: Scale) -> tuple[Measurement, ...]:
+    def plan(scale: plans.Scale) -> tuple[Measurement, ...]:
         scales = {pair: scale(*pair) for pair in zip(moved, parts, strict=True)}
         return tuple(
             Measurement(table, network.possible_cells(table), DiscreteGaussian(scales[square, part]), movement)
@@ -263,34 +245,34 @@ def _of_network(network: Network, mechanism: GaussianMechanism, unit: PrivacyUni
 
 
 @lru_cache(maxsize=64)
-def _blocks(mechanism: GaussianMechanism, network: Network, unit: PrivacyUnit) -> BlockPlan:
+def _blocks(mechanism: GaussianMechanism, network: Network, unit: PrivacyUnit) -> plans.BlockPlan:
     scale = by_mu(mechanism.mu_squared) if mechanism.rho is None else by_rho(Fraction(mechanism.rho))
-    return gaussian_blocks(scale, network, unit)
+    return plans.gaussian_blocks(scale, network, unit)
 
 
 def _replanned(event: Event, unit: PrivacyUnit, description: Any) -> Event:
     """The recorded tables or blocks, moved as their description says, if their scales are those of rho and mu."""
-    check_laws(event, DiscreteGaussian)
+    reproduction.check_laws(event, DiscreteGaussian)
     if event.rho is None:
         raise ReleaseError("GaussianMechanism claims no rho")
     if not event.measurements or not callable(getattr(description, "blocks", None)):
-        raise not_measured(event, description)
+        raise reproduction.not_measured(event, description)
     laws = {m.table: m.law for m in event.measurements}
     if not isinstance(description, Network):
         blocks = description.blocks(unit)
         if set(laws) != {block.name for block in blocks}:
-            raise not_measured(event, description)
+            raise reproduction.not_measured(event, description)
         measured = tuple(Measurement(one.name, one.cells, laws[one.name], one.movement) for one in blocks)
     elif () not in laws:
-        measured = remeasured(event, unit, description)
-    elif unit.n_is_public or (whose := whose_blocks(description, list(laws))) is None:
-        raise not_measured(event, description)
+        measured = reproduction.remeasured(event, unit, description)
+    elif unit.n_is_public or (whose := plans.whose_blocks(description, list(laws))) is None:
+        raise reproduction.not_measured(event, description)
     else:
-        measured = block_measurements(whose, laws, unit)
-    check_scales(event, event.rho, concentrated_parts(measured, least=1), rounding=DIGITS)
+        measured = plans.block_measurements(whose, laws, unit)
+    reproduction.check_scales(event, event.rho, concentrated_parts(measured, least=1), rounding=DIGITS)
     if event.mu is not None:  # records from before mus were kept have none
-        check_scales(event, event.mu**2, mu_parts(measured, least=1) or [], rounding=DIGITS)
+        reproduction.check_scales(event, event.mu**2, mu_parts(measured, least=1) or [], rounding=DIGITS)
     return replace(event, measurements=measured, joint=None, selections=())
 
 
-register_mechanism("GaussianMechanism", _replanned)
+reproduction.register_mechanism("GaussianMechanism", _replanned)

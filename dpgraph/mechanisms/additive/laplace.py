@@ -13,15 +13,7 @@ from fractions import Fraction
 from functools import lru_cache, singledispatch
 from typing import Any, ClassVar, Literal
 
-from dpgraph.mechanisms.additive.plans import (
-    Allocation,
-    Tables,
-    laplace_plan,
-    measured_tables,
-    noisy_blocks,
-    shares,
-    weighted_mean,
-)
+from dpgraph.mechanisms.additive import plans
 from dpgraph.mechanisms.reproduction import check_laws, check_scales, not_measured, register_mechanism, remeasured
 from dpgraph.privacy.checks import check_choice, near
 from dpgraph.privacy.errors import ReleaseError
@@ -82,8 +74,8 @@ class LaplaceMechanism:
     """
 
     epsilon: Number
-    tables: Tables = "merged"
-    allocation: Allocation = "optimal"
+    tables: plans.Tables = "merged"
+    allocation: plans.Allocation = "optimal"
     noise: Shape = "auto"
     margins: Mapping[str, Number] = field(default_factory=lambda: FrozenMap({}))
     keeps_rules: ClassVar[bool] = True  # impossible cells are not drawn (proofs.md P131)
@@ -96,7 +88,7 @@ class LaplaceMechanism:
         if sum(made.values()) >= 1:
             raise ReleaseError("the shares of margins must sum to less than 1; the tables get the rest")
         object.__setattr__(self, "margins", made)
-        for name, choices in (("tables", Tables), ("allocation", Allocation), ("noise", Shape)):
+        for name, choices in (("tables", plans.Tables), ("allocation", plans.Allocation), ("noise", Shape)):
             check_choice(name, getattr(self, name), choices)
 
     def event(self, description: Description, unit: PrivacyUnit) -> Event:
@@ -106,11 +98,11 @@ class LaplaceMechanism:
 
     def prepared(self, statistics: Any, unit: PrivacyUnit) -> Any:
         """Sums of a regression with the weight of the target's sum chosen; other statistics as they are."""
-        return weighted_mean(statistics, self.epsilon, unit)
+        return plans.weighted_mean(statistics, self.epsilon, unit)
 
     def randomise(self, statistics: Statistics, unit: PrivacyUnit, noise: Noise) -> Any:
         """Draws the noisy blocks: ``NoisyCounts``, or ``NoisyMoments``; ``release`` calls this after the charge."""
-        return noisy_blocks(statistics, laplace_measurements(statistics.description, self, unit), unit, noise)
+        return plans.noisy_blocks(statistics, laplace_measurements(statistics.description, self, unit), unit, noise)
 
     def __repr__(self) -> str:
         settings = f"tables={self.tables!r}, allocation={self.allocation!r}, noise={self.noise!r}"
@@ -126,7 +118,7 @@ def laplace_measurements(
     """The measurements of a description, with their shares of epsilon; by default all blocks have one scale."""
     if mechanism.tables != "merged" or mechanism.allocation != "optimal" or mechanism.margins:
         raise ReleaseError("tables=, allocation= and margins= are for counts of a network; leave them out here")
-    return laplace_plan(description, exact(mechanism.epsilon), unit, mechanism.noise)
+    return plans.laplace_plan(description, exact(mechanism.epsilon), unit, mechanism.noise)
 
 
 @laplace_measurements.register(Network)
@@ -137,14 +129,14 @@ def _of_network(network: Network, mechanism: LaplaceMechanism, unit: PrivacyUnit
         raise ReleaseError('noise="sum-zero" shows every table\'s exact total, so it needs neighbours="replace"')
     automatic = mechanism.noise == "auto" and unit.n_is_public and mechanism.tables != "families"
     sum_zero = automatic or mechanism.noise == "sum-zero"
-    tables = measured_tables(network, mechanism.tables)
+    tables = plans.measured_tables(network, mechanism.tables)
     movements = [partition_movement(network.possible_cells(table), unit) for table in tables]
     spreads = []  # variances along directions that sum to zero, at epsilon 1e-3, in units of its square
     for table, moved in zip(tables, movements, strict=True):
         cells = network.possible_cells(table)
         law = SumZeroLaplace if sum_zero and cells > 1 else DiscreteLaplace
         spreads.append(law(1e3 * max(1, moved.l1)).contrast_variance(cells) / 1e6)
-    parts = shares(network, tables, mechanism.allocation, spreads=spreads, n_is_public=unit.n_is_public)
+    parts = plans.shares(network, tables, mechanism.allocation, spreads=spreads, n_is_public=unit.n_is_public)
     if mechanism.margins:
         for name in mechanism.margins:
             if name not in network.domain.names or (name,) in tables:

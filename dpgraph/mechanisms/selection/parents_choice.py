@@ -180,7 +180,6 @@ class ParentsChoice:
                         yield child, parents
 
     def _needed(self, child: str) -> list[str]:
-        """The required parents of a variable, in a fixed order."""
         return sorted(parent for parent, other in self.required if other == child)
 
     def __repr__(self) -> str:

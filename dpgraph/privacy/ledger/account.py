@@ -18,26 +18,7 @@ from dpgraph.privacy.accounts import Made, Receipt, Split, checked_unit, other_c
 from dpgraph.privacy.checks import near
 from dpgraph.privacy.composition import Filter, Spent, too_dear
 from dpgraph.privacy.errors import BudgetExceededError, LedgerError
-from dpgraph.privacy.ledger.store import (
-    Allowance,
-    Chain,
-    Choice,
-    Head,
-    LedgerRow,
-    Rows,
-    Store,
-    Terms,
-    checked_label,
-    fingerprint,
-    laid_down,
-    moment_of,
-    now,
-    opened_chain,
-    sealed,
-    terms_of,
-    text_of,
-    to_make,
-)
+from dpgraph.privacy.ledger import store
 from dpgraph.privacy.ledger.verification import Verification, rows_behind, verified
 from dpgraph.privacy.records import Event, Number, PrivacyCost, PrivacyUnit, decimal, exact, exact_delta
 from dpgraph.privacy.scope import Fixed
@@ -60,7 +41,7 @@ class Ledger:
     True
     """
 
-    def __init__(self, chain: Chain) -> None:
+    def __init__(self, chain: store.Chain) -> None:
         self._chain = chain
 
     @property
@@ -93,7 +74,7 @@ class Ledger:
         """The number of the newest entry that this budget wrote; before it wrote one, of the newest at its opening."""
         return self._chain.seen.number
 
-    def rows(self) -> tuple[LedgerRow, ...]:
+    def rows(self) -> tuple[store.LedgerRow, ...]:
         """All entries, oldest first.
 
         Raises:
@@ -124,10 +105,10 @@ class Ledger:
             ReleaseError: If epsilon, delta, expires or a label is not valid.
             LedgerError: If the ledger cannot be written, or was edited.
         """
-        checked_label("who", who, empty=False)
-        allowance = Allowance(who, PrivacyCost(exact(epsilon), exact_delta(delta)), moment_of(expires))
+        store.checked_label("who", who, empty=False)
+        allowance = store.Allowance(who, PrivacyCost(exact(epsilon), exact_delta(delta)), store.moment_of(expires))
         start = Filter(self._chain.terms.accounting, allowance.limit).start
-        checked_label("by", by)
+        store.checked_label("by", by)
         with self._chain.store.writing() as rows:
             head = self._chain.newest(rows)
             whole = self._chain.own(rows.newest(self.dataset, account=""))
@@ -138,14 +119,14 @@ class Ledger:
                 who=by,
                 allowance=who,
                 unit=self._chain.first.unit,
-                terms=text_of(allowance, but=("who",)),
+                terms=store.text_of(allowance, but=("who",)),
                 spent=whole.spent,
-                allowed=text_of(self._chain.allowed(rows, who) or start),
+                allowed=store.text_of(self._chain.allowed(rows, who) or start),
             )
             rows.append(row)
         self._chain.saw(row)
 
-    def allowances(self) -> dict[str, tuple[Allowance, PrivacyCost]]:
+    def allowances(self) -> dict[str, tuple[store.Allowance, PrivacyCost]]:
         """The allowances that hold, by label, and the cost of the charges to each.
 
         Raises:
@@ -156,12 +137,12 @@ class Ledger:
             self._chain.newest(rows)
             laid = {row.allowance: row for row in rows.rows(self.dataset) if row.kind == "allow"}
             for who, row in laid.items():
-                allowance, spent = laid_down(row.terms, Allowance, who=who), self._chain.allowed(rows, who)
+                allowance, spent = store.laid_down(row.terms, store.Allowance, who=who), self._chain.allowed(rows, who)
                 rule = Filter(self._chain.terms.accounting, allowance.limit)
                 found[who] = allowance, rule.price(rule.start if spent is None else spent)
         return found
 
-    def rows_of(self, release: Any) -> tuple[LedgerRow, ...]:
+    def rows_of(self, release: Any) -> tuple[store.LedgerRow, ...]:
         """The entries that paid for a release, or for a model of one, by the digests in its record.
 
         Raises:
@@ -201,7 +182,7 @@ class Ledger:
 class DurableAccount:
     """An account in a ledger."""
 
-    chain: Chain
+    chain: store.Chain
     key: str
     limit: PrivacyCost
     unit: PrivacyUnit
@@ -221,8 +202,8 @@ class DurableAccount:
 
     def labelled(self, who: str, purpose: str) -> DurableAccount:
         """The same account under another label."""
-        purpose = checked_label("purpose", purpose, most=1000, compared=False)
-        return replace(self, who=checked_label("who", who), purpose=purpose)
+        purpose = store.checked_label("purpose", purpose, most=1000, compared=False)
+        return replace(self, who=store.checked_label("who", who), purpose=purpose)
 
     def book(self) -> Ledger:
         """The ledger, for people."""
@@ -246,10 +227,10 @@ class DurableAccount:
         with self.chain.store.reading() as rows:
             row, limited = self._next(rows, event, text, Made()), self._limited(rows)
         if limited is not None:
-            limited = *limited[:2], laid_down(row.allowed, Spent)
-        return self._left(laid_down(row.spent, Spent), limited)
+            limited = *limited[:2], store.laid_down(row.allowed, Spent)
+        return self._left(store.laid_down(row.spent, Spent), limited)
 
-    def _left(self, spent: Spent, limited: tuple[Allowance, Filter, Spent] | None) -> PrivacyCost:
+    def _left(self, spent: Spent, limited: tuple[store.Allowance, Filter, Spent] | None) -> PrivacyCost:
         left, none = self.rule.remaining(spent), Fraction(0)
         if limited is None:
             return left
@@ -272,7 +253,7 @@ class DurableAccount:
         self.chain.saw(row)
         return Receipt(row.number, row.digest)
 
-    def _next(self, rows: Rows, event: Event, text: str, made: Made) -> LedgerRow:
+    def _next(self, rows: store.Rows, event: Event, text: str, made: Made) -> store.LedgerRow:
         head = self.chain.newest(rows)
         spent = self._spent(rows)
         after = self.rule.after(spent, event)
@@ -288,26 +269,26 @@ class DurableAccount:
             allowance="" if limited is None else self.who,
             mechanism=event.mechanism,
             event=text,
-            unit=text_of(self.unit),
-            description=fingerprint(made.description),
-            settings=fingerprint(made.mechanism),
+            unit=store.text_of(self.unit),
+            description=store.fingerprint(made.description),
+            settings=store.fingerprint(made.mechanism),
             terms=self._terms(rows, made),
-            spent=text_of(after),
+            spent=store.text_of(after),
             allowed="" if limited is None else _within(event, *limited),
         )
 
-    def _terms(self, rows: Rows, made: Made) -> str:
+    def _terms(self, rows: store.Rows, made: Made) -> str:
         if made.split is not None:
-            return text_of(made.split)
+            return store.text_of(made.split)
         if made.choice is None:
             return ""
         among = self._among(rows)
         first = None if among is None else self.chain.own(rows.chosen(self.chain.dataset, among))
-        if first is not None and laid_down(first.terms, Choice).choice != made.choice:
+        if first is not None and store.laid_down(first.terms, store.Choice).choice != made.choice:
             raise other_choice()
-        return text_of(Choice(among, made.choice))
+        return store.text_of(store.Choice(among, made.choice))
 
-    def _among(self, rows: Rows) -> int | None:
+    def _among(self, rows: store.Rows) -> int | None:
         """The number of the row that split the whole into the groups of which this is one, or is part of one."""
         key, number = self.key, None
         while key:
@@ -317,18 +298,18 @@ class DurableAccount:
             key, number = row.account, row.number
         return number
 
-    def _spent(self, rows: Rows) -> Spent:
+    def _spent(self, rows: store.Rows) -> Spent:
         newest = self.chain.own(rows.newest(self.chain.dataset, account=self.key))
-        return self.rule.start if newest is None else laid_down(newest.spent, Spent)
+        return self.rule.start if newest is None else store.laid_down(newest.spent, Spent)
 
-    def _limited(self, rows: Rows) -> tuple[Allowance, Filter, Spent] | None:
+    def _limited(self, rows: store.Rows) -> tuple[store.Allowance, Filter, Spent] | None:
         """The allowance of the label, its filter and its totals; none inside a group, which was charged whole."""
         if self.key or not self.who:
             return None
         laid = self.chain.own(rows.newest(self.chain.dataset, kind="allow", allowance=self.who))
         if laid is None:
             return None
-        allowance = laid_down(laid.terms, Allowance, who=self.who)
+        allowance = store.laid_down(laid.terms, store.Allowance, who=self.who)
         return allowance, Filter(self.accounting, allowance.limit), self.chain.allowed(rows, self.who) or Spent()
 
     def parts(self, receipt: Receipt | None, split: Split) -> list[DurableAccount]:
@@ -344,7 +325,7 @@ class DurableAccount:
             splits = [row for row in rows.rows(self.chain.dataset) if row.kind == "split" and row.account == self.key]
         for row in reversed(splits):
             if number in (None, row.number) and self.chain.own(row):
-                laid = laid_down(row.terms, Split)
+                laid = store.laid_down(row.terms, Split)
                 if laid.groups == groups:
                     return Receipt(row.number, row.digest), laid
         names = sorted({one.name for one in groups})
@@ -361,11 +342,11 @@ class DurableAccount:
         return f"{self.chain.dataset!r} at {self.chain.store.shown}{label}"
 
 
-def _ended(allowance: Allowance) -> bool:
+def _ended(allowance: store.Allowance) -> bool:
     return allowance.expires is not None and datetime.now(UTC) >= allowance.expires
 
 
-def _within(event: Event, allowance: Allowance, rule: Filter, spent: Spent) -> str:
+def _within(event: Event, allowance: store.Allowance, rule: Filter, spent: Spent) -> str:
     if _ended(allowance):
         raise BudgetExceededError(
             f"the allowance of {allowance.who!r} ended at {allowance.expires:%Y-%m-%d %H:%M} UTC; nothing was charged"
@@ -374,17 +355,17 @@ def _within(event: Event, allowance: Allowance, rule: Filter, spent: Spent) -> s
     if not rule.fits(after):
         refused = too_dear(rule, spent, after, event).replace("the budget", f"the allowance of {allowance.who!r}")
         raise BudgetExceededError(refused)
-    return text_of(after)
+    return store.text_of(after)
 
 
-def _terms_of(asked: dict[str, Any]) -> Terms:
+def _terms_of(asked: dict[str, Any]) -> store.Terms:
     accounting, epsilon = asked.get("accounting", "basic"), asked["epsilon"]
     limit = PrivacyCost(epsilon, asked.get("delta", 0 * epsilon))
     Filter(accounting, limit)
-    return Terms(limit, checked_unit(asked.get("unit")), accounting, secrets.token_hex(8), asked.get("source"))
+    return store.Terms(limit, checked_unit(asked.get("unit")), accounting, secrets.token_hex(8), asked.get("source"))
 
 
-def _check(asked: dict[str, Any], terms: Terms) -> None:
+def _check(asked: dict[str, Any], terms: store.Terms) -> None:
     for name, value in asked.items():
         laid = getattr(terms.limit if name in ("epsilon", "delta") else terms, name)
         if value != laid:
@@ -402,97 +383,89 @@ def opened(url: str, dataset: str, given: dict[str, Any], who: str, purpose: str
         "delta": exact_delta,
         "unit": checked_unit,
         "accounting": str,
-        "source": lambda source: checked_label("source", source, empty=False),
+        "source": lambda source: store.checked_label("source", source, empty=False),
     }
     asked = {name: checks[name](value) for name, value in given.items() if value is not None}
-    checked_label("dataset", dataset, empty=False)
-    labels = checked_label("who", who), checked_label("purpose", purpose, most=1000, compared=False)
+    store.checked_label("dataset", dataset, empty=False)
+    labels = store.checked_label("who", who), store.checked_label("purpose", purpose, most=1000, compared=False)
     create = "epsilon" in asked
     if create:
         _terms_of(asked)
-    with _closed_on_error(store_of(url, create=create)) as store:
+    with _closed_on_error(store_of(url, create=create)) as database:
         if create:
-            store.prepare()
-        with store.reading() as rows:
-            chain = opened_chain(store, rows, dataset)
+            database.prepare()
+        with database.reading() as rows:
+            chain = store.opened_chain(database, rows, dataset)
         if chain is None and not create:
-            with store.reading() as rows:
+            with database.reading() as rows:
                 hint = near(dataset, rows.datasets())
             raise LedgerError(
-                f"the ledger at {store.shown} has no data set {dataset!r}{hint}; {to_make(store.shown, dataset)}"
+                f"the ledger at {database.shown} has no data set {dataset!r}{hint}; "
+                f"{store.to_make(database.shown, dataset)}"
             )
-        chain = _made(store, dataset, asked, *labels) if chain is None else chain
+        chain = _made(database, dataset, asked, *labels) if chain is None else chain
         _check(asked, chain.terms)
     terms = chain.terms
     return DurableAccount(chain, "", terms.limit, terms.unit, terms.accounting, *labels)
 
 
 @contextmanager
-def _closed_on_error(store: Store) -> Iterator[Store]:
+def _closed_on_error(database: store.Store) -> Iterator[store.Store]:
     try:
-        yield store
+        yield database
     except BaseException:
-        store.close()
+        database.close()
         raise
 
 
-def _made(store: Store, dataset: str, asked: dict[str, Any], who: str, purpose: str) -> Chain:
+def _made(database: store.Store, dataset: str, asked: dict[str, Any], who: str, purpose: str) -> store.Chain:
     """The chain of a new data set, or the chain of another process which made it first."""
-    with store.making() as rows:
-        if (chain := opened_chain(store, rows, dataset)) is not None:
+    with database.making() as rows:
+        if (chain := store.opened_chain(database, rows, dataset)) is not None:
             return chain
         for name in rows.datasets() if "source" in asked else ():
             first = rows.row(name, 0)
-            if first is not None and terms_of(first.terms, first.unit).source == asked["source"]:
+            if first is not None and store.terms_of(first.terms, first.unit).source == asked["source"]:
                 words = f"{asked['source']!r} is the source of data set {name!r}, which has a budget in this ledger"
                 raise LedgerError(words)
         terms = _terms_of(asked)
-        row = LedgerRow(
-            dataset=dataset,
-            number=0,
-            kind="open",
-            time=now(),
-            who=who,
-            purpose=purpose,
-            unit=text_of(terms.unit),
-            terms=text_of(terms, but=("unit",)),
-            spent=text_of(Filter(terms.accounting, terms.limit).start),
-        )
-        row = sealed(row, "")
+        texts = {"unit": store.text_of(terms.unit), "terms": store.text_of(terms, but=("unit",))}
+        texts["spent"] = store.text_of(Filter(terms.accounting, terms.limit).start)
+        row = store.sealed(store.LedgerRow(dataset, 0, "open", store.now(), who, purpose, **texts), "")
         rows.append(row)
-    return Chain(store, dataset, row, Head(0, row.digest))
+    return store.Chain(database, dataset, row, store.Head(0, row.digest))
 
 
 def reopened(url: str, dataset: str, first: str, seen: tuple[int, str], kept: tuple[Any, ...]) -> DurableAccount:
     """An account that was pickled: of the same first row, and with the newest row that was seen still there."""
-    with _closed_on_error(store_of(url, create=False)) as store, store.reading() as rows:
+    with _closed_on_error(store_of(url, create=False)) as database, database.reading() as rows:
         row = rows.row(dataset, 0)
         if row is None or row.digest != first:
-            raise LedgerError(f"the ledger of {dataset!r} at {store.shown} is not the one that was handed over")
-        chain = Chain(store, dataset, row, Head(*seen))
+            raise LedgerError(f"the ledger of {dataset!r} at {database.shown} is not the one that was handed over")
+        chain = store.Chain(database, dataset, row, store.Head(*seen))
         chain.saw(chain.newest(rows))
     return DurableAccount(chain, *kept)
 
 
 def datasets(url: str) -> list[str]:
     """The names of a ledger's data sets, sorted."""
-    with closing(store_of(url, create=False)) as store, store.reading() as rows:
+    with closing(store_of(url, create=False)) as database, database.reading() as rows:
         return rows.datasets()
 
 
 def verify_at(url: str, dataset: str, *, expected_head: str | None = None, release: Any = None) -> Verification:
     """Checks a data set's rows as ``Ledger.verify`` does, also of a ledger that ``Budget.open`` refuses."""
-    with closing(store_of(url, create=False)) as store, store.reading() as rows:
+    with closing(store_of(url, create=False)) as database, database.reading() as rows:
         return verified(dataset, rows.rows(dataset), rows.head(dataset), expected_head, release)
 
 
-def store_of(url: str, *, create: bool) -> Store:
+def store_of(url: str, *, create: bool) -> store.Store:
     """The store at an address."""
     scheme, there, rest = url.partition("://")
     if scheme in ("postgresql", "postgres", "postgresql+psycopg") and there:
         from dpgraph.privacy.ledger.postgres import Postgres
 
-        return Store(Postgres(f"postgresql://{rest}"))
+        return store.Store(Postgres(f"postgresql://{rest}"))
     if there and scheme != "sqlite":
         raise LedgerError(f"a ledger is a path, sqlite:///path or postgresql://...; got {scheme:.20}://")
     from dpgraph.privacy.ledger.sqlite import Sqlite
@@ -500,4 +473,4 @@ def store_of(url: str, *, create: bool) -> Store:
     path = rest.removeprefix("/") if there else url
     if not path or path == ":memory:" or (there and not rest.startswith("/")):
         raise LedgerError("a ledger in SQLite is a file: give a path, or sqlite:/// and a path")
-    return Store(Sqlite(os.path.abspath(path), create=create))
+    return store.Store(Sqlite(os.path.abspath(path), create=create))

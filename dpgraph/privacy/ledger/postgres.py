@@ -85,7 +85,6 @@ class Postgres:
 
 
 def _address(parts: dict[str, str]) -> str:
-    """The address of libpq's parts without secrets."""
     host, user = parts.pop("host", ""), parts.pop("user", "")
     port, name = parts.pop("port", ""), parts.pop("dbname", "")
     rest = {key: value for key, value in parts.items() if not re.search("pass|key|secret|token", key)}

@@ -10,17 +10,7 @@ from functools import partial
 from typing import Any
 
 from dpgraph.privacy.checks import Integers
-from dpgraph.statistics.engines.workers import (
-    Answer,
-    asked,
-    check_workers,
-    in_short,
-    merge_answers,
-    other_python,
-    question,
-    this_python,
-    worker_task,
-)
+from dpgraph.statistics.engines import workers
 from dpgraph.statistics.rows.arrow import batches
 from dpgraph.statistics.rows.batches import check_columns
 from dpgraph.statistics.rows.files import Piece, in_pieces
@@ -39,17 +29,19 @@ def ask_workers() -> None:
     client = cluster()
     if client is None:
         return
-    setting = f"start the scheduler and its workers (dask worker) by a Python {this_python()} with dpgraph and pyarrow"
+    mine = workers.this_python()
+    setting = f"start the scheduler and its workers (dask worker) by a Python {mine} with dpgraph and pyarrow"
 
     def no_answer(said: str) -> str:
-        return f"Dask's workers did not answer: {setting}. No row was read; Dask says: {in_short(said)}"
+        return f"Dask's workers did not answer: {setting}. No row was read; Dask says: {workers.in_short(said)}"
 
-    said = asked(client.get_versions, no_answer)  # by name and number alone: other Pythons cannot read a function
+    # by name and number alone: other Pythons cannot read a function
+    said = workers.asked(client.get_versions, no_answer)
     for worker in said["workers"].values():
         theirs = ".".join(worker["host"]["python"].split(".")[:2])
-        if theirs != this_python():
-            raise DomainError(other_python(theirs, setting))
-    check_workers(asked(lambda: client.run(question()), no_answer).values(), setting)
+        if theirs != mine:
+            raise DomainError(workers.other_python(theirs, setting))
+    workers.check_workers(workers.asked(lambda: client.run(workers.question()), no_answer).values(), setting)
 
 
 def cluster() -> Any:
@@ -81,7 +73,7 @@ def _counted(parts: Callable[[], list[Any]], tally: Tally, source: Source) -> In
     def gathered() -> list[Any]:
         found = parts()
         many = max(1, min(len(found), BUCKETS))
-        split = worker_task(partial(buckets, many=many, tally=tally, source=source))
+        split = workers.worker_task(partial(buckets, many=many, tally=tally, source=source))
         run, pick = delayed(split, pure=False), delayed(one_bucket, pure=False)
         answers = [run(part) for part in found]
         return [[pick(answer, number) for answer in answers] for number in range(many)] if answers else []
@@ -89,7 +81,7 @@ def _counted(parts: Callable[[], list[Any]], tally: Tally, source: Source) -> In
     return _total(gathered, partial(count_bucket, tally=tally), tally)
 
 
-def one_bucket(answer: Answer, number: int) -> Answer:
+def one_bucket(answer: workers.Answer, number: int) -> workers.Answer:
     """One bucket of a worker's answer, so that no more of it travels."""
     refusal, found = answer
     return refusal, None if found is None else found[number]
@@ -108,7 +100,7 @@ def _total(parts: Callable[[], list[Any]], task: Callable[[Any], Integers], tall
     from dask.base import compute
     from dask.delayed import delayed
 
-    run, add = delayed(worker_task(task), pure=False), delayed(merge_answers, pure=False)
+    run, add = delayed(workers.worker_task(task), pure=False), delayed(workers.merge_answers, pure=False)
 
     ask_workers()
     with PublicWords("Dask could not make or count the rows", quiet=False):

@@ -16,15 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpgraph.privacy.checks import Integers
-from dpgraph.statistics.engines.workers import (
-    asked,
-    check_workers,
-    in_short,
-    other_python,
-    question,
-    this_python,
-    worker_task,
-)
+from dpgraph.statistics.engines import workers
 from dpgraph.statistics.rows.batches import Batch, Declared, check_columns
 from dpgraph.statistics.rows.files import Piece, in_pieces
 from dpgraph.statistics.tally import PERSON, Source, Tally, counted, read_parts
@@ -49,14 +41,14 @@ def ask_workers(session: Any) -> int:
     python = getattr(getattr(session, "sparkContext", None), "pythonExec", "")  # Spark Connect has no such context
     known = _ASKED.get(session)
     if known is None or known[0] != python:
-        answers = asked(lambda: _answers_without_rows(session), _no_answer)
-        check_workers(answers, _setting())
+        answers = workers.asked(lambda: _answers_without_rows(session), _no_answer)
+        workers.check_workers(answers, _setting())
         known = _ASKED[session] = python, max(1, len(answers))
     return known[1]
 
 
 def _answers_without_rows(session: Any) -> list[dict[str, str]]:
-    answer = question()
+    answer = workers.question()
 
     def partition(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow
@@ -71,21 +63,21 @@ def _answers_without_rows(session: Any) -> list[dict[str, str]]:
 
 def _setting() -> str:
     return (
-        f"set PYSPARK_PYTHON (or spark.pyspark.python) to a Python {this_python()} with dpgraph on every worker before "
-        "the session, or the server of Spark Connect, starts"
+        f"set PYSPARK_PYTHON (or spark.pyspark.python) to a Python {workers.this_python()} with dpgraph on every "
+        "worker before the session, or the server of Spark Connect, starts"
     )
 
 
 def _no_answer(said: str) -> str:
     """The refusal where the job without rows failed, by Spark's words of it."""
     if other := re.search(r"different version: (\d+\.\d+)", said):
-        return other_python(other[1], _setting())
+        return workers.other_python(other[1], _setting())
     if missing := re.search(r'Cannot run program "([^"]+)"', said):
         return f"the workers cannot run {missing[1]}: {_setting()}. No row was read"
     if lacking := re.search(r"No module named '([\w.]+)'", said):
         return f"the Python that the workers run has no {lacking[1]}: {_setting()}. No row was read"
     failed = f"Spark's workers could not run Python: {_setting()}. No row was read"
-    return f"{failed}; of a job without rows Spark says: {in_short(said)}"
+    return f"{failed}; of a job without rows Spark says: {workers.in_short(said)}"
 
 
 def count_frame(frame: Any, tally: Tally) -> Integers:
@@ -126,7 +118,7 @@ def _counted(frame: Any, tally: Tally, source: Source) -> Integers:
         return _total(frame, partial(counted, tally=tally, source=source), tally)
     names = tally.person_columns()
     schema = f"refusal string, {PERSON} string, " + ", ".join(f"{name} long" for name in names[1:])
-    task = worker_task(partial(_held, tally=tally, source=source))
+    task = workers.worker_task(partial(_held, tally=tally, source=source))
     read = frame.mapInArrow(_readings(task, names), schema)
     return _total(read.repartition(PERSON), partial(count_persons, tally=tally), tally)
 
@@ -179,7 +171,7 @@ def _total(frame: Any, task: Callable[[Any], Integers], tally: Tally) -> Integer
     vector = tally.zero()
 
     with PublicWords("Spark could not make or count the rows", quiet=False):
-        found = frame.mapInArrow(_answers(worker_task(task)), SCHEMA)
+        found = frame.mapInArrow(_answers(workers.worker_task(task)), SCHEMA)
         if len(vector) >= CLUSTER_CELLS:
             found = found.groupBy("cell").agg(sql.min("refusal").alias("refusal"), sql.sum("rows").alias("rows"))
         table = found.toArrow()

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from dpgraph.privacy.display import DataFrame
 from dpgraph.statistics.rows.batches import (
     Batch,
     Declared,
@@ -31,9 +32,6 @@ from dpgraph.statistics.rows.batches import (
 from dpgraph.statistics.rows.files import is_there, read_path
 from dpgraph.structure.conversion import OURS, PublicWords, converted_each
 from dpgraph.structure.domain import DomainError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: The message about rows that fail in an unforeseen way.
 UNREADABLE = "the rows cannot be read"
@@ -224,7 +222,7 @@ def tables_of(cursor: Any) -> Iterator[Any]:
         return iter([cursor.fetch_record_batch()])
 
 
-def _fetched(cursor: Any, names: list[str]) -> Iterator[pd.DataFrame]:
+def _fetched(cursor: Any, names: list[str]) -> Iterator[DataFrame]:
     """The rows block by block; of no rows one empty frame, which has the columns."""
     import pandas as pd
 

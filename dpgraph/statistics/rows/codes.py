@@ -475,7 +475,6 @@ def _word_code(word: str | None, variable: Variable, strict: bool, alike: dict[f
 
 
 def _alike(word: str, alike: dict[float, int]) -> int | None:
-    """The position of the level that spells the number of a word."""
     said = number_said(word) if alike else None
     wrong = word.strip().lower() in BOOLEANS and alike.keys() - {0.0, 1.0}
     return None if said is None or wrong else alike.get(said)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from dpgraph.privacy.checks import Flags, Reals
+from dpgraph.privacy.display import DataFrame
 from dpgraph.statistics.rows.arrow import is_cursor, read_columns
 from dpgraph.statistics.rows.batches import (
     NULL_WORDS,
@@ -31,9 +32,6 @@ from dpgraph.statistics.rows.codes import STRICT, Codes, encode, encode_column, 
 from dpgraph.structure.conversion import PublicWords, array_of, is_query, is_table
 from dpgraph.structure.design import Bounded, Feature, LinearDesign
 from dpgraph.structure.domain import Bins, Categories, Domain, DomainError, DomainWarning, Variable, show_levels
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 pc: Any = pyarrow.compute  # its functions are made when it is imported, out of a type checker's sight
 #: Numeric columns with more distinct values than this are cut into quartiles.
@@ -173,7 +171,7 @@ def is_unread(X: Any) -> bool:
     return isinstance(X, str | Iterator) or hasattr(X, "__fspath__") or is_cursor(X) or is_query(X)
 
 
-def table_frame(X: Any) -> pd.DataFrame:
+def table_frame(X: Any) -> DataFrame:
     """A table as a DataFrame."""
     import pandas as pd
 
@@ -185,7 +183,7 @@ def table_frame(X: Any) -> pd.DataFrame:
         return pd.DataFrame({str(name): X[name].to_numpy() for name in columns})
 
 
-def declared_columns(frame: pd.DataFrame, declared: Collection[str] | None, like: Sequence[str] = ()) -> pd.DataFrame:
+def declared_columns(frame: DataFrame, declared: Collection[str] | None, like: Sequence[str] = ()) -> DataFrame:
     """The declared columns of a table, None for all; in the order of ``like`` where that names the same columns."""
     with PublicWords(UNREADABLE):
         names = [str(name) for name in frame.columns]
@@ -199,7 +197,7 @@ def declared_columns(frame: pd.DataFrame, declared: Collection[str] | None, like
         return frame if order == list(range(len(names))) else frame.iloc[:, order]
 
 
-def array_frame(array: npt.NDArray[Any], names: Sequence[str], *, strict: bool) -> pd.DataFrame:
+def array_frame(array: npt.NDArray[Any], names: Sequence[str], *, strict: bool) -> DataFrame:
     """The columns of an array by name: objects by their values' type, or as they are in a strict declaration."""
     import pandas as pd
 
@@ -212,7 +210,7 @@ def array_frame(array: npt.NDArray[Any], names: Sequence[str], *, strict: bool) 
         return pd.DataFrame(columns).infer_objects()
 
 
-def with_column(frame: pd.DataFrame, name: str, values: npt.NDArray[Any], problem: str) -> pd.DataFrame:
+def with_column(frame: DataFrame, name: str, values: npt.NDArray[Any], problem: str) -> DataFrame:
     """A table with one more column, its objects as they are."""
     import pandas as pd
 
@@ -242,7 +240,7 @@ def refuse_other_shapes(X: Any) -> None:
         raise DomainError(f"{PROBLEM}, in memory; read a file, a query or a stream first")
 
 
-def named_array(X: Any, names: Sequence[str], strict: bool) -> pd.DataFrame:
+def named_array(X: Any, names: Sequence[str], strict: bool) -> DataFrame:
     """The columns of an array by name, as many as are declared."""
     refuse_other_shapes(X)
     refuse_list(X, strict)

@@ -232,7 +232,6 @@ def _read(path: Place, row_groups: tuple[int, ...], domain: Declared, threads: b
 
 
 def _file_pieces(path: Place, domain: Declared) -> list[Piece]:
-    """The pieces of one file, small row groups put together."""
     import pyarrow.parquet as pq
 
     with PublicWords(_unreadable(path), passing=OURS), path.open() as source, pq.ParquetFile(source) as file:

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln
 
-from dpgraph.inference.counts import integer_sums
+from dpgraph.inference.counts import dirichlet_multinomial
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.dirichlet_multinomial import sample_counts
 from dpgraph.privacy.errors import InferenceError
@@ -68,7 +68,7 @@ def chi_square(draws, listed, expected):
 def test_draws_follow_the_enumerated_posterior(noisy, concentration, n, law, rounds, monkeypatch):
     """200 000 draws; a chi-square of level 1e-6 sees a total variation of 2 % with power above .999 (66 cells or
     fewer: the noncentrality, 200 000 times at least 4 (0.02)^2, is above 300)."""
-    monkeypatch.setattr(integer_sums, "ROUNDS", rounds)
+    monkeypatch.setattr(dirichlet_multinomial, "ROUNDS", rounds)
     draws = sample_counts(np.array(noisy), law, np.array(concentration), n, np.random.default_rng(1), 200_000)
     listed, expected = posterior(noisy, law, concentration, [n])
     assert chi_square(draws, listed, expected) > 1e-6
@@ -203,7 +203,7 @@ def test_draws_are_reproducible_and_made_together(monkeypatch):
     calls = {"_convolution": 0, "_draws_given_sum": 0}
 
     def counted(name):
-        plain = getattr(integer_sums, name)
+        plain = getattr(dirichlet_multinomial, name)
 
         def call(*arguments):
             calls[name] += 1
@@ -212,7 +212,7 @@ def test_draws_are_reproducible_and_made_together(monkeypatch):
         return call
 
     for name in calls:
-        monkeypatch.setattr(integer_sums, name, counted(name))
+        monkeypatch.setattr(dirichlet_multinomial, name, counted(name))
     noisy = np.array([100, 250, 30, 0, -20, 400, 100, 150])
 
     def drawn(size):

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpgraph.inference.counts import integer_sums
-from dpgraph.inference.counts.integer_sums import SumTree, tilt_to, tilted_law
+from dpgraph.inference.counts import dirichlet_multinomial
+from dpgraph.inference.counts.dirichlet_multinomial import SumTree, tilt_to, tilted_law
 
 laws = st.lists(
     st.tuples(st.integers(-5, 5), st.lists(st.floats(-20, 3), min_size=1, max_size=12).map(np.array)),
@@ -82,22 +82,22 @@ def test_a_tilt_is_found_from_far_away_and_for_sums_at_the_ends(start, share):
 def test_few_values_are_looked_at_only_where_they_reach_the_sum(monkeypatch):
     """Else the search for a tilt would run away and come back: a sum that only the last values have."""
     tilts = []
-    real = integer_sums._newton
+    real = dirichlet_multinomial._newton
 
     def watched(moments, *rest):
         return real(lambda tilt: tilts.append(tilt) or moments(tilt), *rest)
 
-    monkeypatch.setattr(integer_sums, "_newton", watched)
+    monkeypatch.setattr(dirichlet_multinomial, "_newton", watched)
     tilt_to([(0, -np.arange(5000) / 100)] * 3, 3 * 4999 - 1.0)
     assert max(map(abs, tilts)) < 100
 
 
 @pytest.mark.parametrize("direct", [0, 1 << 16])
 def test_convolutions_by_transform_are_the_direct_ones(direct, monkeypatch):
-    monkeypatch.setattr(integer_sums, "DIRECT", direct)
+    monkeypatch.setattr(dirichlet_multinomial, "DIRECT", direct)
     rng = np.random.default_rng(0)
     one, other = rng.random(50), rng.random(170)
-    np.testing.assert_allclose(integer_sums._convolution(one, other), np.convolve(one, other), rtol=1e-12)
+    np.testing.assert_allclose(dirichlet_multinomial._convolution(one, other), np.convolve(one, other), rtol=1e-12)
 
 
 def test_draws_add_up_to_their_own_totals():
@@ -113,7 +113,7 @@ def test_draws_add_up_to_their_own_totals():
 @pytest.mark.parametrize("few", [0, 1 << 13, 1 << 40], ids=["rejection first", "as it is", "inversion"])
 def test_draws_given_a_sum_have_the_enumerated_law(few, monkeypatch):
     """Five integers, halves of two and three: chi-square at 1e-6 over all of their values that add up to 9."""
-    monkeypatch.setattr(integer_sums, "FEW", few)
+    monkeypatch.setattr(dirichlet_multinomial, "FEW", few)
     rng = np.random.default_rng(3)
     logs = [(low, rng.normal(size=size)) for low, size in ((0, 4), (-1, 3), (2, 4), (0, 2), (1, 5))]
     cells = tuple(tilted_law(low, log, 0.3)[0] for low, log in logs)

@@ -8,13 +8,11 @@ from scipy.special import gammaln
 
 from dpgraph.inference._kernels import compiled
 from dpgraph.inference.chains import effective_size
-from dpgraph.inference.counts import margin_chain as chain_of_margins
 from dpgraph.inference.counts import table_chain
 from dpgraph.inference.counts._kernels import rescaled
 from dpgraph.inference.counts.cell_noise import CellNoise
 from dpgraph.inference.counts.dirichlet_multinomial import sample_counts
-from dpgraph.inference.counts.margin_chain import NoisyMargin, margin_chain, margin_problem
-from dpgraph.inference.counts.table_chain import Statistics, draw_table
+from dpgraph.inference.counts.table_chain import NoisyMargin, Statistics, draw_table, margin_chain, margin_problem
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace
 
 #: Whole tables are compared state by state: a share off by 6 standard errors of half as many independent draws.
@@ -121,7 +119,6 @@ def test_plain_and_compiled_loops_make_the_same_draws(plain, case):
     given = measured, alpha, n, np.full(len(alpha), 1.5)
     fast = draw(*given, np.random.default_rng(0), 3)
     plain(table_chain)
-    plain(chain_of_margins)
     np.testing.assert_array_equal(draw(*given, np.random.default_rng(0), 3), fast)
 
 

@@ -11,16 +11,14 @@ from dpgraph.inference.expfam.chain import (
     Problems,
     State,
     _sums,
-    gibbs_draws,
-    lower_root,
-    moments_within_bounds,
-    noise_variance,
-)
-from dpgraph.inference.expfam.families import (
     draw_conjugate,
     from_line,
+    gibbs_draws,
     log_prior,
+    lower_root,
+    moments_within_bounds,
     nearest_possible_sums,
+    noise_variance,
     region_moments,
     to_line,
 )

@@ -293,8 +293,7 @@ def test_the_corrected_form_covers_where_the_paper_does_not():
     """Exponential, bounds fixed beforehand, n = 1000, epsilon 5, 300 trials: the paper's 90 % intervals hold the truth
     72-78 % of the time and ours 85-92 % (88 % is nominal for 100 draws). Each limit here is four standard errors
     away, fixed seed."""
-    from dpgraph.inference.expfam.chain import gibbs_draws
-    from dpgraph.inference.expfam.families import draw_conjugate
+    from dpgraph.inference.expfam.chain import draw_conjugate, gibbs_draws
 
     family, prior, rng, source = (
         E.Exponential(),

@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate, stats
 
 import dpgraph as dg
-from dpgraph.inference.expfam.families import region_moments
+from dpgraph.inference.expfam.chain import region_moments
 
 E = dg.expfam
 CONTINUOUS = [

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import dpgraph as dg
-from dpgraph.inference.graphs import reading
+from dpgraph.inference.graphs import choosing
+from dpgraph.inference.graphs.choosing import smoothed
 from dpgraph.inference.graphs.pair_estimates import read_pairs
-from dpgraph.inference.graphs.reading import smoothed
 from dpgraph.privacy.measurements import DiscreteGaussian
 from dpgraph.structure.frozen import FrozenMap
 from dpgraph.structure.margins import Margins
@@ -73,9 +73,9 @@ def test_new_rows_are_no_longer_taken_for_nearly_impossible():
         value = dg.results.NoisyCounts(Margins.of_tables(domain, list(noisy)), noisy, law, 300)
         new = dg.sample_rows(model, 2000, rng)
         told = []
-        for part in (reading.PART, 0.0):
+        for part in (choosing.PART, 0.0):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(reading, "PART", part)
+                patch.setattr(choosing, "PART", part)
                 told.append(likelihood(dg.choose_network(value).probabilities, new))
         gains.append(told[0] - told[1])
     assert np.mean(gains) > 0

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dpgraph as dg
-from dpgraph.inference.graphs import choosing, refitting
+from dpgraph.inference.graphs import choosing
 from dpgraph.inference.graphs import field as field_module
 from dpgraph.inference.graphs import learned as learned_module
 from dpgraph.inference.graphs.field import Terms
@@ -189,8 +189,8 @@ def test_a_model_of_few_cells_says_what_it_loses(settings, monkeypatch):
 
 def test_a_question_of_a_learned_network_is_answered_by_draws_of_its_model(monkeypatch):
     """Also of pairs that no family of the chosen graph holds: each draw's joint is written down and summed."""
-    monkeypatch.setattr(refitting, "FEW_STEPS", 5)
-    monkeypatch.setattr(refitting, "MOST_SCALED", 0)
+    monkeypatch.setattr(choosing, "FEW_STEPS", 5)
+    monkeypatch.setattr(choosing, "MOST_SCALED", 0)
     monkeypatch.setattr(learned_module, "FEW", 4)
     learned = dg.choose_network(loop_release())
     joints = learned._drawn_fields.joints(NAMES, {})
@@ -207,7 +207,7 @@ def test_a_question_of_a_learned_network_is_answered_by_draws_of_its_model(monke
 
 def test_two_measured_variables_are_answered_by_their_own_draws(monkeypatch):
     """Also where cells are short: the model loses a strong pair, and the release does not."""
-    monkeypatch.setattr(refitting, "FEW_STEPS", 5)
+    monkeypatch.setattr(choosing, "FEW_STEPS", 5)
     monkeypatch.setattr(learned_module, "FEW", 30)
     for limit in ("MOST_CELLS", "MORE_CELLS"):
         monkeypatch.setattr(choosing, limit, 200)
@@ -228,7 +228,7 @@ def test_two_measured_variables_are_answered_by_their_own_draws(monkeypatch):
     np.testing.assert_allclose(some, both / both.sum(axis=1, keepdims=True), atol=1e-12)
     centre, three = cut._drawn_fields.centre.joints, (*lost, next(name for name in NAMES if name not in lost))
     np.testing.assert_array_equal(centre(three, {})[0], centre.fields[0].margin(three))  # the model's, not scaled
-    monkeypatch.setattr(refitting, "MOST_KEPT", 100)  # too little for the draws of all pairs: the fields answer
+    monkeypatch.setattr(choosing, "MOST_KEPT", 100)  # too little for the draws of all pairs: the fields answer
     assert np.abs(dg.query(dg.choose_network(release), lost).predictive - exact).sum() > 0.1
 
 
@@ -245,7 +245,7 @@ def test_three_variables_have_the_errors_of_their_pairs_and_of_rows():
     shares = rng.uniform(0.25, 0.33, (3, draws, 1))
     tables = np.stack([shares, 0.5 - shares, 0.5 - shares, shares], axis=2).reshape(3, draws, 2, 2)
     pairs = dict(zip([("a", "b"), ("a", "c"), ("b", "c")], tables, strict=True))
-    joints = refitting._Joints(domain, [even] * draws, pairs, n, seed=1)
+    joints = choosing._Joints(domain, [even] * draws, pairs, n, seed=1)
     found = joints(("c", "a", "b"), {})  # the axes in the order asked for
     for axis, table in (
         (1, pairs["a", "b"]),

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 import dpgraph as dg
-from dpgraph.inference.markov import starts
+from dpgraph.inference.markov import sampler
 from dpgraph.inference.markov.evidence import log_evidence
-from dpgraph.inference.markov.starts import (
+from dpgraph.inference.markov.sampler import (
     entries_estimate,
     fitted_mixture,
     rounded_to_total,
@@ -88,7 +88,7 @@ def test_starts_find_well_separated_mixtures():
 
 def test_a_start_is_fitted_to_5000_cells_at_most_evenly_spread(monkeypatch):
     """The result is that of the fit to the cells that are taken, and another where more may be."""
-    assert starts.ENOUGH == 5000
+    assert sampler.ENOUGH == 5000
     fields, rng = (slice(0, 2), slice(2, 5)), np.random.default_rng(4)
     tables = [rng.multinomial(6, law, 400) for law in ([0.3, 0.7], [0.2, 0.5, 0.3])]
     counts = np.concatenate(tables, axis=1).astype(float)[None]
@@ -99,15 +99,15 @@ def test_a_start_is_fitted_to_5000_cells_at_most_evenly_spread(monkeypatch):
         return fitted_mixture(counts, np.ones(counts.shape[:2], bool), fields, 2, rng, effects=False)[0]
 
     whole = fitted(counts)
-    monkeypatch.setattr(starts, "ENOUGH", 10)
+    monkeypatch.setattr(sampler, "ENOUGH", 10)
     np.testing.assert_array_equal(fitted(counts), fitted(taken))
     assert not np.allclose(fitted(counts), whole)
 
 
 def test_sequences_that_a_start_leaves_out_have_effects_too(monkeypatch):
     """One state, no noise: a sequence's law is its own table, whichever sequences the state was fitted to."""
-    monkeypatch.setattr(starts, "SEQUENCES", 2)
-    monkeypatch.setattr(starts, "LAST_STEPS", 200)
+    monkeypatch.setattr(sampler, "SEQUENCES", 2)
+    monkeypatch.setattr(sampler, "LAST_STEPS", 200)
     rng = np.random.default_rng(6)
     shares = rng.dirichlet(np.full(3, 5.0), 7)
     counts = np.repeat(1e6 * shares[:, None], 4, axis=1)
@@ -117,7 +117,7 @@ def test_sequences_that_a_start_leaves_out_have_effects_too(monkeypatch):
 
 
 def test_a_start_takes_all_cells_where_none_of_those_evenly_spread_is_observed(monkeypatch):
-    monkeypatch.setattr(starts, "ENOUGH", 2)
+    monkeypatch.setattr(sampler, "ENOUGH", 2)
     counts, observed = np.full((1, 5, 2), 50.0), np.arange(5)[None] == 2
     counts[0, 2] = 90, 10
     rng = np.random.default_rng(7)

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from dpgraph.inference.regression._kernels import LEAST_DEGREES
-from dpgraph.inference.regression.density import Point, conjugate_update, matrix_vector
+from dpgraph.inference.regression.chain import Point, conjugate_update, matrix_vector
 
 
 def outer(weight, vector):

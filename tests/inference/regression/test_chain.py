@@ -12,8 +12,8 @@ from dpgraph.inference.regression.chain import (
     sampled,
     settled_chains,
     starting_points,
+    sums_are_possible,
 )
-from dpgraph.inference.regression.density import sums_are_possible
 from dpgraph.inference.regression.posterior import plug_in_draws
 from dpgraph.inference.regression.prior import RegressionPrior
 from dpgraph.privacy.records import PrivacyUnit

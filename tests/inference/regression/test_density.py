@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpgraph.inference.regression.density import (
+from dpgraph.inference.regression.chain import (
     Noise,
     Point,
     WeightPrior,

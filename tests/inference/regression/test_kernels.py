@@ -7,8 +7,7 @@ import pytest
 from scipy import special
 
 from dpgraph.inference.regression import _kernels
-from dpgraph.inference.regression.chain import _first_metric, _first_prior, as_model, starting_points
-from dpgraph.inference.regression.density import sums_are_possible
+from dpgraph.inference.regression.chain import _first_metric, _first_prior, as_model, starting_points, sums_are_possible
 from dpgraph.inference.regression.prior import RegressionPrior
 from dpgraph.structure.design import LinearDesign
 from tests.inference.regression.plain_density import model_density

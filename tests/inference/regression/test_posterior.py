@@ -176,7 +176,7 @@ def lengths(monkeypatch):
         seen.append(draws)
         return sampled(chains, draws, *others)
 
-    monkeypatch.setattr(posterior, "sampled", listening)
+    monkeypatch.setattr(posterior.chain, "sampled", listening)
     return seen
 
 
@@ -214,7 +214,7 @@ def test_a_later_half_that_has_mixed_is_kept(monkeypatch):
         normal = np.random.default_rng(draws).standard_normal(kept.weights.shape)
         return chains, Kept(normal + next(apart), kept.variance, kept.prior, kept.products)
 
-    monkeypatch.setattr(posterior, "sampled", made)
+    monkeypatch.setattr(posterior.chain, "sampled", made)
     judged = lambda weights, _: {"r_hat": 1.0 + (weights.max() > 8), "effective_size": 200.0}  # noqa: E731
     monkeypatch.setattr(posterior, "_mixing", judged)
     found = solved(released(20.0), draws=100, method=dg.methods.Hamiltonian(burn_in=1))
@@ -261,7 +261,7 @@ def test_draws_that_are_given_back_have_the_average_of_all(monkeypatch):
         all_of_them.append(kept)
         return chains, kept
 
-    monkeypatch.setattr(posterior, "sampled", listening)
+    monkeypatch.setattr(posterior.chain, "sampled", listening)
     made = solved(released(100.0), draws=60)
     assert len(made) == 60
     weights = all_of_them[0].weights

@@ -12,7 +12,7 @@ import dpgraph as dg
 from dpgraph.privacy.composition import shifts
 from dpgraph.privacy.errors import ReleaseError
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace
-from dpgraph.statistics import regression
+from dpgraph.statistics import moments
 from dpgraph.structure import design as module
 from dpgraph.structure.design import RESOLUTION
 from tests.conclusions import law_test
@@ -40,7 +40,7 @@ def released_sums(rows, unit):
 def coarse(monkeypatch):
     """A grid of five points, whose rows can all be enumerated through the encoding."""
     monkeypatch.setattr(module, "RESOLUTION", 2)
-    monkeypatch.setattr(regression, "RESOLUTION", 2)
+    monkeypatch.setattr(moments, "RESOLUTION", 2)
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)

@@ -66,7 +66,7 @@ MUTANTS = (
     ),
     Mutant(
         "a record of a learned network without its choices",
-        "estimators/parts.py",
+        "estimators/measured_pairs.py",
         "return replace(together, event=in_turn(whole))",
         "return together",
         (

@@ -4,7 +4,7 @@ from tests.mutants.planting import Mutant
 
 LAPLACE = "tests/mechanisms/additive/test_laplace.py::test_the_largest_log_ratio_over_all_neighbours_is_epsilon"
 SHARE = "tests/mechanisms/additive/test_label_share.py::test_rows_change_nothing_but_their_number"
-CHAINS = "tests/inference/classifier/test_sampler.py"
+CHAINS = "tests/inference/classifier/test_posterior.py"
 PUBLIC = f"{CHAINS}::test_chains_agree_with_enumeration_where_n_is_public"
 PLANNED = "estimators/classifier.py"
 FITS = "tests/estimators/test_classifier.py"
@@ -39,7 +39,7 @@ MUTANTS = (
     ),
     Mutant(
         "a classifier's record without the price of its scores",
-        "estimators/parts.py",
+        "estimators/measured_pairs.py",
         "len(more)], *more))",
         "len(more)],))",
         (f"{FITS}::test_the_record_names_the_price_of_every_part_scores_too", LOSS),

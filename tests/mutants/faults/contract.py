@@ -274,9 +274,9 @@ ROWS = (
     ),
     Mutant(
         "an empty table refused by the sums of a regression",
-        "statistics/regression.py",
-        "    if many > most:\n",
-        '    if not many:\n        raise DomainError("there are no rows")\n    if many > most:\n',
+        "statistics/moments.py",
+        "        if many > most:\n",
+        '        if not many:\n            raise DomainError("there are no rows")\n        if many > most:\n',
         _command("fit regression: --inference plug-in --on-missing error", ADD),
     ),
     Mutant(
@@ -307,8 +307,8 @@ MEMBERS = (
     Mutant(
         "a new command that spends and that nobody tries",
         "cli/__init__.py",
-        "    main.add_command(_command)\n",
-        '    main.add_command(_command)\nmain.add_command(release, "publish")\n',
+        "ledger):  # of what was made\n    main.add_command(_command)\n",
+        'ledger):  # of what was made\n    main.add_command(_command)\nmain.add_command(release, "publish")\n',
         (f"{DISCOVERY}::test_every_command_that_spends_is_in_the_contract",),
     ),
     Mutant(

@@ -1023,14 +1023,14 @@ MUTANTS = (
     ),
     Mutant(
         "counts drawn without the noise's likelihood of the first cell",
-        "inference/counts/integer_sums.py",
+        "inference/counts/dirichlet_multinomial.py",
         "rng.random(waiting.size) * most < other.at(totals[waiting] - tries)",
         "other.at(totals[waiting] - tries) > 0",
         (f"{COUNT_DRAWS}::test_draws_follow_the_enumerated_posterior",),
     ),
     Mutant(
         "a half of a sum drawn as if the other half could be anything",
-        "inference/counts/integer_sums.py",
+        "inference/counts/dirichlet_multinomial.py",
         "below = (one.weight * other.at(unique[:, None] - one.values)).cumsum(axis=1)",
         "below = (one.weight * (other.at(unique[:, None] - one.values) > 0)).cumsum(axis=1)",
         ("tests/inference/counts/test_integer_sums.py::test_draws_given_a_sum_have_the_enumerated_law",),

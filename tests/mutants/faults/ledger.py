@@ -134,8 +134,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "an allowance laid down again is a fresh one",
         "privacy/ledger/account.py",
-        "allowed=text_of(self._chain.allowed(rows, who) or start),",
-        "allowed=text_of(start),",
+        "allowed=store.text_of(self._chain.allowed(rows, who) or start),",
+        "allowed=store.text_of(start),",
         (f"{ALLOWANCES}::test_a_later_allowance_replaces_the_earlier_and_keeps_what_was_spent",),
     ),
     Mutant(
@@ -169,7 +169,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "two choices of rows in the groups of a ledger",
         "privacy/ledger/account.py",
-        "if first is not None and laid_down(first.terms, Choice).choice != made.choice:",
+        "if first is not None and store.laid_down(first.terms, store.Choice).choice != made.choice:",
         "if False:",
         (f"{CHOICES}::test_another_process_may_not_choose_other_rows",),
     ),

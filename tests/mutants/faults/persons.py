@@ -136,9 +136,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "sums of a regression that forget their cap",
-        "statistics/regression.py",
-        "return Moments(design, np.array(sums, np.int64), many, group, cap)",
-        "return Moments(design, np.array(sums, np.int64), many, group)",
+        "statistics/moments.py",
+        "return Moments(described, vector[:-1], many, group, cap)",
+        "return Moments(described, vector[:-1], many, group)",
         (f"{PERSONS}::test_the_door_takes_sums_whose_cap_the_unit_covers",),
     ),
     Mutant(

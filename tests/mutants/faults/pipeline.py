@@ -14,9 +14,9 @@ MUTANTS = (
     ),
     Mutant(
         "sums of a group that do not say so",
-        "statistics/regression.py",
-        "return Moments(design, np.array(sums, np.int64), many, group, cap)",
-        "return Moments(design, np.array(sums, np.int64), many, None, cap)",
+        "statistics/moments.py",
+        "return Moments(described, vector[:-1], many, group, cap)",
+        "return Moments(described, vector[:-1], many, None, cap)",
         (f"{SUMS}::test_a_group_is_released_by_its_own_budget_alone",),
     ),
     Mutant(

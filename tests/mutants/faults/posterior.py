@@ -18,28 +18,28 @@ PATHS = "tests/models/test_markov_paths.py"
 MUTANTS = (
     Mutant(
         "a path whose start may be anything",
-        "models/markov_forecasts.py",
+        "models/hmm.py",
         "        score = np.log(np.stack([(states[:, :, 0] == k).mean(axis=0) for k in range(size)], axis=1))\n",
         "        score = np.zeros((sequences, size))\n",
         (f"{PATHS}::test_no_path_is_more_likely_and_none_is_impossible",),
     ),
     Mutant(
         "a path of the best state of each step",
-        "models/markov_forecasts.py",
+        "models/hmm.py",
         "        paths[:, t - 1] = before[t, np.arange(sequences), paths[:, t]]\n",
         "        paths[:, t - 1] = np.stack([(states[:, :, t - 1] == k).sum(0) for k in range(size)]).argmax(0)\n",
         (f"{PATHS}::test_the_best_states_of_cells_may_be_no_path",),
     ),
     Mutant(
         "a path along pairs of states read backwards",
-        "models/markov_forecasts.py",
+        "models/hmm.py",
         "states[:, :, t - 1], states[:, :, t]), 1.0)",
         "states[:, :, t], states[:, :, t - 1]), 1.0)",
         (f"{PATHS}::test_no_path_is_more_likely_and_none_is_impossible",),
     ),
     Mutant(
         "a path of pairs that are not of their state",
-        "models/markov_forecasts.py",
+        "models/hmm.py",
         "pairs / np.maximum(pairs.sum(axis=2, keepdims=True), 1.0)",
         "pairs / np.maximum(pairs.sum(axis=(1, 2), keepdims=True), 1.0)",
         (f"{PATHS}::test_no_path_is_more_likely_and_none_is_impossible",),

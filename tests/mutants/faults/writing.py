@@ -66,7 +66,7 @@ MUTANTS = (
     ),
     Mutant(
         "a carriage return that begins a line",
-        "files/spreadsheet.py",
+        "files/atomic_write.py",
         'if "\\r" in text:',
         "if False:",
         ("tests/files/test_spreadsheet.py::test_a_carriage_return_begins_no_line",),

@@ -70,16 +70,16 @@ def test_one_source_has_one_budget(url):
 MAKER = """
 import sys
 import dpgraph as dg
-from dpgraph.privacy.ledger import account
+from dpgraph.privacy.ledger import store
 
-real = account.sealed
+real = store.sealed
 
 def first(*words):
     print("inside", flush=True)
     sys.stdin.readline()
     return real(*words)
 
-account.sealed = first
+store.sealed = first
 print("ready", flush=True)
 sys.stdin.readline()
 try:

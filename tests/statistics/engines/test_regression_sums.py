@@ -11,7 +11,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph import waiting
-from dpgraph.statistics import regression
+from dpgraph.statistics import moments
 from dpgraph.statistics.engines import spark as spark_engine
 from dpgraph.statistics.rows import files as parquet
 from tests.statistics.test_summary import ENGINES, SECRET, frame
@@ -84,7 +84,7 @@ def test_every_engine_in_memory_sums_the_same(engine, n, tmp_path):
 @pytest.mark.parametrize("cluster_adds", [False, True])
 def test_clusters_and_streams_sum_the_same(cluster_adds, spark, tmp_path, monkeypatch):
     monkeypatch.setattr(parquet, "PIECE_ROWS", 50)
-    monkeypatch.setattr(regression, "BATCH", 40)
+    monkeypatch.setattr(moments, "BATCH", 40)
     monkeypatch.setattr(spark_engine, "CLUSTER_CELLS", 0 if cluster_adds else 1 << 14)
     expected = summed(frame(300))
     for rows, settings in held_elsewhere(frame(300), tmp_path, spark):

@@ -7,9 +7,9 @@ import pytest
 from scipy.special import gammaln, roots_legendre
 
 from dpgraph.inference._kernels import compiled
-from dpgraph.inference.classifier import loops, sampler
+from dpgraph.inference.classifier import loops, posterior
 from dpgraph.inference.classifier.loops import new_draws
-from dpgraph.inference.classifier.sampler import draw_by_counts, is_star, label_last, star_of, starting_state
+from dpgraph.inference.classifier.posterior import draw_by_counts, is_star, label_last, star_of, starting_state
 from dpgraph.inference.network.evidence import evidence
 from dpgraph.privacy.measurements import DiscreteGaussian, DiscreteLaplace, SumZeroLaplace
 from dpgraph.structure.network import Network
@@ -141,7 +141,7 @@ def test_compiled_and_plain_loops_give_the_same_draws(plain):
     given = released({("a", "y"): A, ("b", "y"): B}, DiscreteLaplace(2.0), 6)
     settings = {"draws": 5, "burn_in": 3, "thin": 1}
     fast = draw_by_counts(given, "y", rng=np.random.default_rng(1), **settings)
-    plain(sampler)
+    plain(posterior)
     slow = draw_by_counts(given, "y", rng=np.random.default_rng(1), **settings)
     for name in "yab":
         np.testing.assert_allclose(slow.tables[name], fast.tables[name], rtol=1e-9)
