@@ -139,7 +139,7 @@ def test_what_was_paid_for_is_kept_until_it_is_learned_from(case, monkeypatch):
         broken.setattr("dpgraph.estimators.naive_bayes.plug_in_posterior", None)
         broken.setattr("dpgraph.estimators.regression.posterior", None)
         broken.setattr("dpgraph.papers.regression_sample.SampledRegressionModel", None)
-        broken.setattr("dpgraph.estimators.hmm.fit_hmm", None)
+        broken.setattr("dpgraph.models.markov_counts.fit_hmm", None)
         with pytest.raises(TypeError):
             model.fit(*rows)
     assert budget.spent == 2
