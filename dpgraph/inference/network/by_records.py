@@ -89,7 +89,7 @@ def draw_by_records(
         )
     if limit.needed:
         raise TooSlow(limit.needed)
-    sampled, stopped = draws * thin, seconds if done[0].kept < draws else None
+    sampled, stopped = draws * thin, seconds if min(chain.kept for chain in done) < draws else None
     while True:
         made, spent = _drawn(parts, done, stopped), time.perf_counter() - begun
         whole = spent * (1 + sampled / (burn_in + sampled))
