@@ -54,8 +54,8 @@ def posterior(
       coefficients with many rows, or tables whose counts are well above their noise.
     * ``"auto"``: records where that is forecast to take a minute and a half at most, else tables, or normal for
       coefficients; ``.reason`` says. First sweeps much slower than forecast choose again, and chains stop at half again
-      their time with the draws they have, ``stopped_after`` in ``.diagnostics``. Within that time chains that have not
-      mixed go on, so results depend on the machine. ``"records"`` by name never stops or goes on by itself.
+      their time with the draws they have, ``stopped_after`` in ``.diagnostics``. Chains that have not mixed go on, for
+      three minutes in all, so results depend on the machine. ``"records"`` by name never stops or goes on by itself.
     * ``"plug-in"``, ``dg.methods.PlugIn(...)``: the released counts taken as exact: Dirichlet laws, instant, with
       intervals that are too narrow where the noise matters.
 

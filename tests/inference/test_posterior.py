@@ -9,6 +9,7 @@ import pytest
 
 import dpgraph as dg
 from dpgraph.inference import chains
+from dpgraph.inference import draws as draws_module
 from dpgraph.inference.draws import ConvergenceWarning, Draws, ParameterDraws
 from dpgraph.inference.methods import Automatic
 from dpgraph.inference.network import by_records
@@ -182,6 +183,17 @@ def test_chains_that_slow_down_after_burn_in_keep_their_draws_and_say_so(monkeyp
     assert whole.tables == made.tables
     assert whole.means == made.means
     assert "stopped_after" not in whole.diagnostics
+
+
+def test_chains_that_have_not_mixed_go_on_for_three_minutes(monkeypatch):
+    """30 + 200 sweeps of .05 s, then 200, 400, 800 and 1600 more; 3200 more would end after 322 s. By name none."""
+    release = released()
+    monkeypatch.setattr(draws_module, "MOST_R_HAT", 0.9)
+    for method, sweeps in ((one_chain(thin=1), 3230), (dg.methods.Records(chains=1, burn_in=30), 230)):
+        clock = Clock(monkeypatch, lambda i: 0.05)
+        with pytest.warns(ConvergenceWarning, match="not mixed"):
+            made = dg.posterior(release, method=method, draws=200, seed=5, prior=1.0)
+        assert (made.shape, clock.sweeps) == ((1, 200), sweeps)
 
 
 @pytest.mark.parametrize("prior", [None, 1.0, "hierarchical"])

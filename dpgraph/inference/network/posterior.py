@@ -62,6 +62,8 @@ PER_ENTRY, PER_DRAW = 2.5e-3, 1.4e-6
 #: The seconds that chains of records may be forecast to take before another method is chosen; the first sweeps decide
 #: where the forecast is less than so many times as long. Chains end at so many times their forecast.
 PATIENCE, MEASURED, LATE = 90.0, 2.0, 1.5
+#: Chains of records that have not mixed go on for so many seconds in all, if not ``latest`` allows more.
+LONGEST = 180.0
 #: Where concentrations are learned chains mix slower: quicker ones than this many seconds have more sweeps for each
 #: draw, at most so many times as many.
 UNHURRIED, MOST_SWEEPS = 4.0, 8
@@ -132,7 +134,7 @@ def network_posterior(
         if not isinstance(choice(seconds, 0.0)[0], Records):
             settings["patience"] = PATIENCE if seconds > PATIENCE else LATE * PATIENCE
         if automatic:
-            settings["longest"] = latest(seconds)
+            settings["longest"] = max(LONGEST, latest(seconds))
         try:
             drawn = draw_by_records(latent, before, **settings, **vars(chosen))
             return replace(drawn if holes is None else holes.of_records(drawn), reason=reason)
@@ -207,7 +209,8 @@ def posterior_beyond_tables(
     given, concentration = evidence_for(network, value), concentration_tables(network, cells)
     settings: dict[str, Any] = dict(vars(method)) if isinstance(method, Records) else {}
     if method == "auto":
-        settings["seconds"] = settings["longest"] = latest(seconds_of_records(given, Records(), draws))
+        settings["seconds"] = latest(seconds_of_records(given, Records(), draws))
+        settings["longest"] = max(LONGEST, settings["seconds"])
     settings |= {"hierarchy": hierarchy, "public": public, "progress": progress}
     if holes is not None:
         holes.warn([given])
