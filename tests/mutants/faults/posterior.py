@@ -256,6 +256,13 @@ MUTANTS = (
         (f"{SCATTER}::test_moves_keep_the_prior",),
     ),
     Mutant(
+        "chains that go on and forget the later half of their draws",
+        "inference/network/by_records.py",
+        "held[:half] = held[1 : 2 * half : 2]",
+        "held[:half] = held[:half]",
+        (f"{RECORDS}::test_every_second_draw_stays_where_chains_go_on",),
+    ),
+    Mutant(
         "concentrations that move whatever the noise says",
         "inference/network/by_records.py",
         "                gain += change\n",
