@@ -22,7 +22,7 @@ LINEAR, QUADRATIC, STEP, START, SIZE = range(5)
 NEAR = 8
 #: How often two cells change places.
 SWAPS = 0.2
-#: Sweeps for each move of a factor with counts; it goes 1, 2, 4, ... places on its grid, of so many leaps.
+#: Sweeps for each joint move of the factor and the counts, and how many lengths this has: 1, 2, 4, ... grid places.
 EVERY, LEAPS = 2, 4
 #: A count is never above this.
 MOST = 1 << 50

@@ -126,7 +126,7 @@ def margin_chain(
 def margin_problem(
     measured: Sequence[NoisyMargin], concentration: Reals, n: int | None, start: Reals, factors: Reals
 ) -> _kernels.MarginProblem:
-    """What the loops read; arguments as of ``margin_chain``."""
+    """The posterior of a table of counts as arrays for the compiled loops; arguments as of ``margin_chain``."""
     ends = np.cumsum([0, *(margin.values.size for margin in measured)])[:-1]
     noises = [noise for margin in measured for noise in margin.noises]
     number = {noise: law for law, noise in enumerate(dict.fromkeys(noises))}

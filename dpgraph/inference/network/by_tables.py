@@ -42,7 +42,7 @@ HIGHEST, STEPS = 10.0, 25
 WHOLE, TRIED = 4096, 50
 #: Steps of all chains together that make sweeps fewer; the most sweeps for each draw, and of small tables.
 WORK, THIN, THIN_SMALL = 1.2e8, 10, 20
-#: Steps of all chains together, if all go on: tables whose learned concentration has not mixed, twice as far apart.
+#: The most cells times sweeps of all tables together, as if all went on, of tables whose concentration has not mixed.
 LONGEST = 2.4e8
 #: Tables that say the same margin are read one by one up to so many, and more as their average.
 FEW = 4

@@ -318,20 +318,28 @@ def test_a_family_of_large_tables_alone_is_drawn_from_its_sums(monkeypatch):
 def test_tables_that_have_not_mixed_go_on(monkeypatch):
     """Each time as long again, twice here; not where the concentration is given, or draws are too few to tell."""
     given = evidence(NoisyCounts(APART, {("a",): [3, 1], ("b",): [2, 2]}, {("a",): LAPLACE, ("b",): LAPLACE}, 4))
-    asked, chain_of = [], by_tables.margin_chain
+    asked, made, judged, chain_of = [], [], [], by_tables.margin_chain
 
     def told(*problem, **settings):
         follow = chain_of(*problem, **settings)
-        return lambda rng, size: asked.append(size) or follow(rng, size)
+
+        def recorded(rng, size):
+            asked.append(size)
+            made.append(follow(rng, size))
+            return made[-1]
+
+        return recorded
 
     monkeypatch.setattr(by_tables, "margin_chain", told)
-    monkeypatch.setattr(by_tables, "effective_size", lambda _: np.zeros(1))
+    monkeypatch.setattr(by_tables, "effective_size", lambda logs: judged.append(logs.reshape(-1)) or np.zeros(1))
     monkeypatch.setattr(by_tables, "LONGEST", 4.5 * 2 * 2 * by_tables.THIN * 200)
     for prior, draws, sizes in ((None, 200, [200, 400, 800]), (uneven(APART), 200, [200]), (None, 199, [199])):
         asked.clear()
         drawn = draw_by_tables(given, prior, rng=np.random.default_rng(4), draws=draws)
         assert sorted(asked) == sorted(2 * sizes)
         np.testing.assert_allclose(drawn.means["a"], drawn.flat("a").mean(axis=0), atol=0.1)
+    seconds = [np.log(factor[1::2]) for _, factor in made if len(factor) == 400]  # every second, of both tables
+    assert sum((logs == second).all() for logs in judged for second in seconds) == 2
 
 
 @pytest.mark.parametrize("learned", [True, False])

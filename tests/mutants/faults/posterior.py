@@ -101,6 +101,13 @@ MUTANTS = (
         (f"{CHAIN}::test_a_factor_that_noise_hides_mixes",),
     ),
     Mutant(
+        "tables that go on and keep draws as near to each other as before",
+        "inference/network/by_tables.py",
+        "made[every - 1 :: every]",
+        "made[: last - first]",
+        (f"{TABLES}::test_tables_that_have_not_mixed_go_on",),
+    ),
+    Mutant(
         "a family that is read from the table least sure of it",
         "inference/network/by_tables.py",
         "spread.get((name, table), 0.0)",
